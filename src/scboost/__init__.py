@@ -1,0 +1,3 @@
+"""Boosting that does not repeat itself."""
+
+__version__ = "0.1.0"
