@@ -1,0 +1,321 @@
+"""Tree engines: grow one learner per output on a target, and tell which leaf every training row falls in.
+
+An engine knows neither the loss nor the history. ``XGBoostEngine`` is the default; ``EstimatorEngine`` takes any
+scikit-learn regressor, which makes it the learner of the paper and an oracle for the tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _ubjson
+from ._loss import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import xgboost
+
+Tree = dict[str, Any]
+"""A decoded XGBoost tree: arrays by node, as in the native model."""
+
+
+@dataclass
+class Learner:
+    """One grown learner.
+
+    Attributes
+    ----------
+    leaf : ndarray of shape (n,) or None
+        Leaf of each training row, numbered from 0; None if the learner has no leaves.
+    values : ndarray
+        Value of each leaf as the engine fitted it, of shape (n_leaves,); predictions of the training rows, of
+        shape (n,), if the learner has no leaves.
+    model : object
+        What the ensemble keeps: a decoded XGBoost tree, or a fitted regressor.
+    nodes : ndarray of shape (n_leaves,) or None
+        Node number of each leaf in ``model``.
+    """
+
+    leaf: IntArray | None
+    values: FloatArray
+    model: Any
+    nodes: IntArray | None
+
+    def predictions(self) -> FloatArray:
+        """Value of each training row, of shape (n,)."""
+        return self.values if self.leaf is None else self.values[self.leaf]
+
+
+class Engine(ABC):
+    """Grows learners on a fixed training matrix.
+
+    Attributes
+    ----------
+    dtype : numpy dtype
+        Type of the vectors that go in and come out. Predictions are exact in it.
+    """
+
+    dtype: npt.DTypeLike
+
+    @abstractmethod
+    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
+        """Grow one learner for each output.
+
+        Parameters
+        ----------
+        target, curvature : ndarray of shape (K, n)
+            The learner minimises ``sum(curvature * (target / curvature - h)^2)``. Rows left out of a sample have
+            both at 0.
+        seed : int
+            Seed of everything random in this round.
+        """
+
+    def constrain(self, learner: Learner, values: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Make recomputed leaf values obey the engine's constraints.
+
+        Parameters
+        ----------
+        learner : Learner
+            A learner of this engine.
+        values : ndarray of shape (n_leaves,)
+            The new value of each leaf.
+        curvature : ndarray of shape (n,)
+            Curvature of the training rows.
+        """
+        del learner, curvature
+        return values
+
+
+def import_xgboost() -> Any:
+    """Import XGBoost, or say how to get it."""
+    try:
+        import xgboost as xgb
+    except ImportError as error:
+        raise ImportError(
+            "scboost grows its trees with XGBoost, which is not installed. Install one of the extras: "
+            "`pip install 'scboost[cpu]'` (small, CPU only) or `pip install 'scboost[gpu]'`."
+        ) from error
+    return xgb
+
+
+class XGBoostEngine(Engine):
+    """XGBoost's histogram trees, one boosting call a round.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Training rows.
+    n_outputs : int
+        K.
+    params : dict
+        XGBoost parameters of the trees.
+    categorical : sequence of bool, optional
+        Which columns hold category codes.
+    colsample : float in (0, 1], default=1.0
+        Share of the columns offered to each round's trees.
+    sample_weight : ndarray of shape (n,), optional
+        Used for the bin cuts only; the caller weights target and curvature.
+    max_bin, n_jobs : int
+        Number of histogram bins, number of threads.
+    """
+
+    dtype = np.float32
+
+    def __init__(
+        self,
+        X: Any,
+        n_outputs: int,
+        params: dict[str, Any],
+        *,
+        categorical: npt.NDArray[np.bool_] | None = None,
+        colsample: float = 1.0,
+        sample_weight: FloatArray | None = None,
+        max_bin: int = 256,
+        n_jobs: int = 1,
+    ) -> None:
+        xgb = import_xgboost()
+        self.matrix = xgb.QuantileDMatrix(
+            X,
+            weight=sample_weight,
+            max_bin=max_bin,
+            nthread=n_jobs,
+            feature_types=feature_types(categorical),
+            enable_categorical=categorical is not None,
+        )
+        self._n_outputs = n_outputs
+        n_columns = self.matrix.num_col()
+        self._n_offered = max(1, round(colsample * n_columns))
+        params = {
+            **params,
+            "booster": "gbtree",
+            "tree_method": "hist",
+            "max_bin": max_bin,
+            "nthread": n_jobs,
+            "eta": 1.0,
+            "base_score": 0.0,
+            "disable_default_eval_metric": 1,
+            "verbosity": 0,
+        }
+        if n_outputs > 1:
+            params |= {"objective": "multi:softprob", "num_class": n_outputs}
+        else:
+            params |= {"objective": "reg:squarederror"}
+        if self._n_offered < n_columns:
+            # The columns are drawn here, by the round's own seed, and handed over as weights: XGBoost's column
+            # sampler carries its state from round to round, so a resumed fit could not repeat it.
+            params["colsample_bytree"] = (self._n_offered + 0.5) / n_columns
+        self._booster: xgboost.Booster = xgb.Booster(params, [self.matrix])
+        self._margin = np.zeros((n_outputs, self.matrix.num_row()), dtype=np.float32)
+        self._round = 0
+        self._monotone = params.get("monotone_constraints")
+
+    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
+        """Grow one tree for each output; see :class:`Engine`."""
+        # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
+        norm = np.linalg.norm(target, axis=1, keepdims=True)
+        scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
+        if self._n_offered < self.matrix.num_col():
+            offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
+            weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
+            weights[offered] = (
+                1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
+            )
+            self.matrix.set_info(feature_weights=weights)
+        self._booster.boost(
+            self.matrix, self._round, grad=_rows_first(target / -scale), hess=_rows_first(curvature)
+        )
+        piece = self._booster[self._round : self._round + 1]
+        self._round += 1
+        before, self._margin = self._margin, self._read_margin()
+        trees = _ubjson.decode(piece.save_raw("ubj"))["learner"]["gradient_booster"]["model"]["trees"]
+        learners = []
+        exact: IntArray | None = None
+        for k, tree in enumerate(trees):
+            nodes = np.flatnonzero(tree["left_children"] == -1)
+            values = tree["split_conditions"][nodes]
+            leaf = _snap(self._margin[k] - before[k], values, float(np.abs(self._margin[k]).max(initial=0)))
+            if leaf is None:  # two leaves too close to be told apart by their values
+                exact = self._leaves(piece) if exact is None else exact
+                leaf = np.searchsorted(nodes, exact[:, k])
+            tree["loss_changes"] *= scale[k] ** 2
+            learners.append(Learner(leaf, values * scale[k], tree, nodes))
+        return learners
+
+    def _read_margin(self) -> FloatArray:
+        # The full margin, never a range of rounds: a range read from the training matrix spoils its cache.
+        margin = self._booster.predict(self.matrix, output_margin=True)
+        return np.ascontiguousarray(margin.reshape(-1, self._n_outputs).T)
+
+    def _leaves(self, piece: xgboost.Booster) -> IntArray:
+        leaves = piece.predict(self.matrix, pred_leaf=True)
+        return leaves.reshape(-1, self._n_outputs).astype(np.intp)
+
+    def constrain(self, learner: Learner, values: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Clip leaf values to XGBoost's monotone bounds; see :class:`Engine`.
+
+        A split on a constrained column puts the middle of its children's values between all leaves on its left
+        and all leaves on its right, as XGBoost does for the values it fits itself.
+        """
+        if not self._monotone:
+            return values
+        tree: Tree = learner.model
+        mass = np.bincount(learner.leaf, weights=curvature, minlength=len(values))
+        left, right = tree["left_children"], tree["right_children"]
+        total = np.zeros(len(left))
+        weight = np.zeros(len(left))
+        total[learner.nodes], weight[learner.nodes] = values * mass, mass
+        for node in range(len(left) - 1, -1, -1):  # children always come after their parent
+            if left[node] != -1:
+                total[node] = total[left[node]] + total[right[node]]
+                weight[node] = weight[left[node]] + weight[right[node]]
+        value = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+        value[learner.nodes] = values
+        low, high = np.full(len(left), -np.inf), np.full(len(left), np.inf)
+        for node in np.flatnonzero(left != -1):
+            children = left[node], right[node]
+            for child in children:
+                low[child], high[child] = low[node], high[node]
+            sign = self._monotone[tree["split_indices"][node]]
+            if sign:
+                below, above = children if sign > 0 else children[::-1]
+                middle = np.clip(value[list(children)], low[node], high[node]).mean()
+                high[below], low[above] = middle, middle
+        return np.clip(values, low[learner.nodes], high[learner.nodes])
+
+
+def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:
+    """Column types as XGBoost names them, or None if no column is categorical."""
+    return None if categorical is None else ["c" if c else "float" for c in categorical]
+
+
+def _rows_first(a: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(a.T) if len(a) > 1 else a[0]
+
+
+def _snap(difference: FloatArray, values: FloatArray, size: float) -> IntArray | None:
+    """Leaf of each row from the change of its margin, or None if rounding could confuse two leaves.
+
+    The change carries a float32 rounding error of at most half an ulp of the margin.
+    """
+    order = np.argsort(values, kind="stable")
+    levels = values[order].astype(np.float64)
+    error = np.finfo(np.float32).eps * (size + float(np.abs(levels).max()))
+    gaps = np.diff(levels)
+    if len(gaps) and gaps.min() <= 2 * error:
+        return None
+    middles = ((levels[:-1] + levels[1:]) / 2).astype(np.float32)
+    position = np.searchsorted(middles, difference)
+    distance = float(np.abs(difference - levels.astype(np.float32)[position]).max(initial=0))
+    if distance > error:
+        raise RuntimeError(
+            f"A training row's margin changed by a value {distance:.3g} away from every leaf of the new tree "
+            f"(at most {error:.3g} is rounding): XGBoost's cached margins cannot be trusted."
+        )
+    return order[position]
+
+
+class EstimatorEngine(Engine):
+    """Any scikit-learn regressor as the learner.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Training rows.
+    make : callable
+        ``make(seed)`` returns an unfitted regressor.
+    sample_weighted : bool
+        Whether target and curvature are to be passed on as a weighted least-squares problem; otherwise the curvature
+        is constant and the regressor is fitted to the target as it is.
+    """
+
+    dtype = np.float64
+
+    def __init__(self, X: Any, make: Any, *, sample_weighted: bool) -> None:
+        self._X, self._make, self._sample_weighted = X, make, sample_weighted
+
+    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
+        """Fit one regressor for each output; see :class:`Engine`."""
+        learners = []
+        for k in range(len(target)):
+            model = self._make((seed + k) % 2**32)
+            if self._sample_weighted:
+                rows = curvature[k] > 0
+                model.fit(
+                    self._X[rows], target[k, rows] / curvature[k, rows], sample_weight=curvature[k, rows]
+                )
+            else:
+                model.fit(self._X, target[k])
+            if hasattr(model, "apply"):
+                nodes, leaf = np.unique(model.apply(self._X), return_inverse=True)
+                values = np.empty(len(nodes))
+                values[leaf] = model.predict(self._X)
+                learners.append(Learner(leaf, values, model, nodes))
+            else:
+                learners.append(
+                    Learner(None, np.asarray(model.predict(self._X), dtype=np.float64), model, None)
+                )
+        return learners

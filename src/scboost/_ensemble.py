@@ -1,0 +1,307 @@
+"""Fitted ensembles: learners, one weight each, and an intercept.
+
+Scores are ``F(x) = intercept + sum_t w_t h_t(x)``, one sum for each of the K outputs.
+"""
+
+from __future__ import annotations
+
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _ubjson
+from ._engine import Learner, Tree, feature_types, import_xgboost
+from ._loss import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import xgboost
+
+
+class Ensemble(ABC):
+    """Learners with weights.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    intercept : ndarray of shape (K,)
+        Constant score of each output.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (rounds, K)
+        Weight of each learner. Assign to it to re-weight the ensemble.
+    """
+
+    def __init__(self, n_features: int, intercept: FloatArray) -> None:
+        self.n_features = n_features
+        self.intercept = np.asarray(intercept, dtype=np.float64)
+        self.weights: FloatArray = np.zeros((0, len(self.intercept)))
+
+    @property
+    def n_outputs(self) -> int:
+        """K."""
+        return len(self.intercept)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.weights)
+
+    def append(self, learners: Sequence[Learner], weight: float) -> None:
+        """Add one round of K learners, all with the same weight."""
+        self.weights = np.vstack([self.weights, np.full((1, self.n_outputs), weight)])
+        for learner in learners:
+            self._append(learner)
+
+    def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
+        """Replace all weights, of shape (rounds, K), and the intercept, of shape (K,)."""
+        self.weights = np.array(weights, dtype=np.float64)
+        self.intercept = np.array(intercept, dtype=np.float64)
+
+    def extend(self, other: Ensemble) -> None:
+        """Add the rounds and the intercept of another ensemble of the same kind: the scores add up."""
+        self.reweight(np.vstack([self.weights, other.weights]), self.intercept + other.intercept)
+        self._extend(other)
+
+    def staged(self, X: Any) -> Iterator[FloatArray]:
+        """Yield the scores of shape (K, n) after 1, 2, ... rounds."""
+        H = self.contributions(X)
+        F = np.repeat(self.intercept[:, None], H.shape[2], axis=1)
+        for t in range(self.n_rounds):
+            F = F + self.weights[t][:, None] * H[t]
+            yield F
+
+    @abstractmethod
+    def _append(self, learner: Learner) -> None: ...
+
+    @abstractmethod
+    def _extend(self, other: Any) -> None: ...
+
+    @abstractmethod
+    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
+        """Scores of shape (K, n)."""
+
+    def prepare(self, X: Any) -> Any:
+        """Turn rows into what :meth:`contributions` reads fastest, for repeated calls."""
+        return X
+
+    @abstractmethod
+    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+        """Unweighted predictions of every learner from round ``first`` on, of shape (rounds, K, n)."""
+
+    @abstractmethod
+    def gains(self) -> FloatArray:
+        """Total gain of each column, of shape (n_features,)."""
+
+
+class TreeEnsemble(Ensemble):
+    """Trees of the XGBoost engine, as one native XGBoost model whose leaves carry the weights.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    intercept : ndarray of shape (K,)
+        Constant score of each output.
+    objective : str
+        XGBoost's name of the loss, which gives the native model its link.
+    categorical : ndarray of bool, optional
+        Which columns hold category codes.
+    feature_names : list of str, optional
+        Names of the columns, for the native model.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        intercept: FloatArray,
+        *,
+        objective: str,
+        categorical: npt.NDArray[np.bool_] | None = None,
+        feature_names: list[str] | None = None,
+    ) -> None:
+        super().__init__(n_features, intercept)
+        self._objective, self._categorical, self._feature_names = objective, categorical, feature_names
+        self._trees: list[Tree] = []
+        self._booster: xgboost.Booster | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_booster": None}
+
+    def _append(self, learner: Learner) -> None:
+        tree = {**learner.model, "split_conditions": learner.model["split_conditions"].copy()}
+        tree["split_conditions"][learner.nodes] = learner.values
+        self._trees.append(tree)
+        self._booster = None
+
+    def _extend(self, other: TreeEnsemble) -> None:
+        self._trees += other._trees
+
+    def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
+        """Replace weights and intercept; see :class:`Ensemble`."""
+        super().reweight(weights, intercept)
+        self._booster = None
+
+    def booster(self) -> xgboost.Booster:
+        """Native model of the weighted sum, without the rounds whose weights are all zero."""
+        if self._booster is None:
+            kept = np.flatnonzero(self.weights.any(axis=1))
+            self._booster = self._build(kept, self.weights, self.intercept)
+        return self._booster
+
+    def _build(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> xgboost.Booster:
+        K = self.n_outputs
+        trees = []
+        for t in kept:
+            for k in range(K):
+                tree = dict(self._trees[t * K + k], id=len(trees))
+                leaves = tree["left_children"] == -1
+                values = np.where(leaves, tree["split_conditions"] * weights[t, k], tree["split_conditions"])
+                tree["split_conditions"] = values.astype(np.float32)
+                tree["base_weights"] = np.where(leaves, values, tree["base_weights"]).astype(np.float32)
+                trees.append(tree)
+        objective: dict[str, Any] = {"name": self._objective}
+        if K > 1:
+            objective["softmax_multiclass_param"] = {"num_class": str(K)}
+        elif self._objective == "count:poisson":
+            objective["poisson_regression_param"] = {"max_delta_step": "0.7"}
+        else:
+            objective["reg_loss_param"] = {"scale_pos_weight": "1"}
+        document = {
+            "learner": {
+                "attributes": {},
+                "feature_names": self._feature_names or [],
+                "feature_types": feature_types(self._categorical) or [],
+                "gradient_booster": {
+                    "model": {
+                        "cats": {
+                            "enc": [],
+                            "feature_segments": np.zeros(0, dtype=np.int32),
+                            "sorted_idx": np.zeros(0, dtype=np.int32),
+                        },
+                        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
+                        "iteration_indptr": [K * t for t in range(len(kept) + 1)],
+                        "tree_info": [k for _ in kept for k in range(K)],
+                        "trees": trees,
+                    },
+                    "name": "gbtree",
+                },
+                "learner_model_param": {
+                    "base_score": f"[{','.join(f'{b:.9E}' for b in self._base_score(intercept))}]",
+                    "boost_from_average": "0",
+                    "num_class": str(K if K > 1 else 0),
+                    "num_feature": str(self.n_features),
+                    "num_target": "1",
+                },
+                "objective": objective,
+            },
+            "version": [3, 1, 0],
+        }
+        booster = import_xgboost().Booster()
+        booster.load_model(bytearray(_ubjson.encode(document)))
+        return booster
+
+    def _base_score(self, intercept: FloatArray) -> FloatArray:
+        """Intercept on the scale of the predictions, as XGBoost stores it."""
+        if self._objective == "binary:logistic":
+            return np.asarray(1 / (1 + np.exp(-intercept)))
+        return np.exp(intercept) if self._objective == "count:poisson" else intercept
+
+    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
+        """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
+        booster = self.booster()
+        booster.set_param({"nthread": n_jobs})
+        margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
+        return np.asarray(margin).reshape(-1, self.n_outputs).T
+
+    def prepare(self, X: Any) -> Any:
+        """Make a DMatrix of the rows; see :class:`Ensemble`."""
+        xgb = import_xgboost()
+        if isinstance(X, xgb.DMatrix):
+            return X
+        return xgb.DMatrix(
+            X,
+            feature_types=feature_types(self._categorical),
+            enable_categorical=self._categorical is not None,
+            feature_names=self._feature_names,
+        )
+
+    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+        """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
+        K = self.n_outputs
+        matrix = self.prepare(X)
+        n = matrix.num_row()
+        rounds = np.arange(first, self.n_rounds)
+        H = np.empty((len(rounds), K, n), dtype=np.float32)
+        if not len(rounds):
+            return H
+        structure = self._build(rounds, np.ones_like(self.weights), np.zeros(K))
+        leaves = structure.predict(matrix, pred_leaf=True).reshape(n, -1).astype(np.intp)
+        for i, tree in enumerate(self._trees[first * K :]):
+            H[i // K, i % K] = tree["split_conditions"][leaves[:, i]]
+        return H
+
+    def gains(self) -> FloatArray:
+        """Total gain of each column; see :class:`Ensemble`."""
+        total = np.zeros(self.n_features)
+        for tree, weight in zip(self._trees, self.weights.ravel(), strict=True):
+            splits = (tree["left_children"] != -1) & (weight != 0)
+            total += np.bincount(
+                tree["split_indices"][splits], weights=tree["loss_changes"][splits], minlength=self.n_features
+            )
+        return total
+
+
+class EstimatorEnsemble(Ensemble):
+    """Fitted scikit-learn regressors, with their leaf values replaced where the leaf rule asks for it."""
+
+    def __init__(self, n_features: int, intercept: FloatArray) -> None:
+        super().__init__(n_features, intercept)
+        self.estimators: list[Any] = []
+        self._leaf_values: list[tuple[IntArray, FloatArray] | None] = []
+
+    def _append(self, learner: Learner) -> None:
+        self.estimators.append(learner.model)
+        own = learner.leaf is None or learner.nodes is None
+        self._leaf_values.append(None if own else (learner.nodes, learner.values))  # type: ignore[arg-type]
+
+    def _extend(self, other: EstimatorEnsemble) -> None:
+        self.estimators += other.estimators
+        self._leaf_values += other._leaf_values
+
+    def _predict(self, i: int, X: Any) -> FloatArray:
+        leaves = self._leaf_values[i]
+        if leaves is None:
+            return np.asarray(self.estimators[i].predict(X), dtype=np.float64)
+        nodes, values = leaves
+        return values[np.searchsorted(nodes, self.estimators[i].apply(X))]
+
+    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
+        """Scores of shape (K, n); see :class:`Ensemble`."""
+        del n_jobs
+        F = np.repeat(self.intercept[:, None], X.shape[0], axis=1)
+        for i, weight in enumerate(self.weights.ravel()):
+            if weight != 0:
+                F[i % self.n_outputs] += weight * self._predict(i, X)
+        return F
+
+    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+        """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
+        K = self.n_outputs
+        H = np.empty((self.n_rounds - first, K, X.shape[0]))
+        for i in range(first * K, self.n_rounds * K):
+            H[i // K - first, i % K] = self._predict(i, X)
+        return H
+
+    def gains(self) -> FloatArray:
+        """Sum of the learners' own importances; see :class:`Ensemble`."""
+        total = np.zeros(self.n_features)
+        for estimator, weight in zip(self.estimators, self.weights.ravel(), strict=True):
+            if weight != 0:
+                total += getattr(estimator, "feature_importances_", 0)
+        return total

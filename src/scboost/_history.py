@@ -1,0 +1,250 @@
+"""History of predictions and its projection: Spectral Residual Projection (SRP).
+
+Let H hold the remembered prediction vectors as rows, W the diagonal of sample weights, and
+``<a, b> = a' W b``. SRP keeps the k leading principal directions of H that hold a share ``alpha`` of its
+energy, finds the part ``p = P r`` of a residual that lies in their span, and returns the innovation
+``q = r - gamma p``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+FloatArray = npt.NDArray[np.floating]
+
+# Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
+# directions are then taken from an orthogonal factorisation of H itself.
+_GRAM_FLOOR = 1e-9
+# Directions of H whose singular value is below this share of the largest are rounding, not history.
+_RANK_FLOOR = 1e-12
+_BLOCK = 1 << 16  # numbers converted to float64 at a time: half a megabyte stays in cache
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What SRP did to one residual.
+
+    Attributes
+    ----------
+    innovation : ndarray of shape (n,)
+        ``q = r - gamma P r``.
+    k : int
+        Number of principal directions in P.
+    energy_kept : float
+        Share of the history's energy that these directions hold, in [0, 1]; 0 for an empty history.
+    historical_energy, innovation_energy : float
+        ``|P r|^2`` and ``|r - P r|^2``; they add up to ``|r|^2``.
+    """
+
+    innovation: FloatArray
+    k: int
+    energy_kept: float
+    historical_energy: float
+    innovation_energy: float
+
+    @property
+    def share(self) -> float:
+        """Share of the residual's energy that history spans, in [0, 1]."""
+        total = self.historical_energy + self.innovation_energy
+        return self.historical_energy / total if total > 0 else 0.0
+
+
+class History:
+    """Remembered prediction vectors, with everything needed to project onto their span.
+
+    The Gram matrix ``G = H W H'`` is kept up to date, so a projection costs two passes over H and one
+    eigendecomposition of G; no factorisation of H is made. Where G is too ill conditioned, or when all
+    directions are wanted (``alpha = 1``), an orthonormal basis of H is used, extended by one vector a
+    round by Gram-Schmidt: also O(n t).
+
+    Parameters
+    ----------
+    n : int
+        Length of a prediction vector.
+    capacity : int
+        How many of the latest vectors are remembered.
+    dtype : {float32, float64}
+        Type in which they are stored. Sums are accumulated in float64 in either case.
+    sample_weight : ndarray of shape (n,), optional
+        Weights of the inner product; all 1 if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> history = History(3, capacity=2, dtype=np.float64)
+    >>> history.append(np.array([1.0, 0.0, 0.0]))
+    >>> result = history.project(np.array([3.0, 4.0, 0.0]), alpha=0.9)
+    >>> result.innovation, result.historical_energy, result.innovation_energy
+    (array([0., 4., 0.]), 9.0, 16.0)
+    """
+
+    def __init__(
+        self,
+        n: int,
+        capacity: int,
+        dtype: npt.DTypeLike = np.float64,
+        sample_weight: FloatArray | None = None,
+    ) -> None:
+        self._H = np.empty((capacity, n), dtype=dtype)
+        self._G = np.zeros((capacity, capacity))
+        self._weight = sample_weight
+        self._appended = 0
+        self._in_gram = 0
+        self._basis: _Basis | None = None
+
+    def __len__(self) -> int:
+        return min(self._appended, len(self._H))
+
+    @property
+    def vectors(self) -> FloatArray:
+        """The remembered vectors as rows, oldest first, as a copy of shape (len(self), n)."""
+        slots = np.arange(self._appended - len(self), self._appended) % len(self._H)
+        return self._H[slots]
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for more vectors; only before the first one has been forgotten."""
+        if capacity <= len(self._H):
+            return
+        if self._appended > len(self._H):
+            raise ValueError(f"capacity={capacity}: a history that has forgotten vectors cannot grow.")
+        old_H, old_G = self._H, self._G
+        self._H = np.empty((capacity, old_H.shape[1]), dtype=old_H.dtype)
+        self._G = np.zeros((capacity, capacity))
+        self._H[: len(old_H)], self._G[: len(old_G), : len(old_G)] = old_H, old_G
+        self._basis = None
+
+    def append(self, h: FloatArray) -> None:
+        """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
+        self._H[self._appended % len(self._H)] = h
+        self._appended += 1
+
+    def project(self, r: FloatArray, *, alpha: float, gamma: float = 1.0) -> Projection:
+        """Split a residual into what history spans and what is new.
+
+        Parameters
+        ----------
+        r : ndarray of shape (n,)
+            The residual.
+        alpha : float in (0, 1]
+            Share of the history's energy that the projected directions must hold.
+        gamma : float in [0, 1], default=1.0
+            Share of the historical component that is removed.
+
+        Returns
+        -------
+        Projection
+            The innovation, in the residual's dtype, and the numbers that describe the split.
+        """
+        b, r_energy = self._inner_products(r)
+        t = len(self)
+        eigenvalues, V = (
+            linalg.eigh(self._G[:t, :t], check_finite=False) if t else (np.zeros(0), np.zeros((0, 0)))
+        )
+        eigenvalues, V = np.maximum(eigenvalues[::-1], 0.0), V[:, ::-1]
+        k, kept = _leading(eigenvalues, alpha)
+        if k and (alpha == 1.0 or eigenvalues[k - 1] < _GRAM_FLOOR * eigenvalues[0]):
+            return self._project_on_basis(r, r_energy, alpha, gamma)
+        coordinates = V[:, :k].T @ b
+        c = V[:, :k] @ (coordinates / eigenvalues[:k])
+        q = _subtract(r, gamma * c, self._H[:t])
+        p_energy = min(float(np.sum(coordinates**2 / eigenvalues[:k])), r_energy)
+        return Projection(q, k, kept, p_energy, r_energy - p_energy)
+
+    def _inner_products(self, r: FloatArray) -> tuple[FloatArray, float]:
+        """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed."""
+        t = len(self)
+        first = max(self._in_gram, self._appended - t)
+        pending = [i % len(self._H) for i in range(first, self._appended)]
+        vectors = [self._H[i] for i in pending] + [r]
+        sums = np.zeros((len(vectors), t + 1))
+        width = max(_BLOCK // (t + 1), 1024)
+        for start in range(0, len(r), width):
+            rows = slice(start, start + width)
+            block = np.asarray(self._H[:t, rows], dtype=np.float64)
+            for total, vector in zip(sums, vectors, strict=True):
+                v = np.asarray(vector[rows], dtype=np.float64)
+                weighted = v if self._weight is None else v * self._weight[rows]
+                total[:t] += block @ weighted
+                total[t] += v @ weighted
+        for slot, total in zip(pending, sums, strict=False):
+            self._G[slot, :t] = self._G[:t, slot] = total[:t]
+        self._in_gram = self._appended
+        return sums[-1, :t], float(sums[-1, t])
+
+    def _project_on_basis(self, r: FloatArray, r_energy: float, alpha: float, gamma: float) -> Projection:
+        root = None if self._weight is None else np.sqrt(self._weight)
+        if self._basis is None or self._basis.first != self._appended - len(self):
+            self._basis = _Basis(self._H.shape[1], len(self._H), self._appended - len(self))
+        for i in range(self._basis.last, self._appended):
+            h = np.asarray(self._H[i % len(self._H)], dtype=np.float64)
+            self._basis.append(h if root is None else h * root)
+        U, energies = self._basis.principal_directions()
+        k, kept = _leading(energies, alpha)
+        z = np.asarray(r, dtype=np.float64)
+        z = z if root is None else z * root
+        coordinates = U[:, :k].T @ (self._basis.Q @ z)
+        p = (U[:, :k] @ coordinates) @ self._basis.Q
+        if root is not None:
+            p = np.divide(p, root, out=np.zeros_like(p), where=root > 0)
+        q = (np.asarray(r, dtype=np.float64) - gamma * p).astype(r.dtype)
+        p_energy = min(float(coordinates @ coordinates), r_energy)
+        return Projection(q, k, kept, p_energy, r_energy - p_energy)
+
+
+class _Basis:
+    """Orthonormal basis of a growing list of vectors: H' = Q' R, by Gram-Schmidt done twice."""
+
+    def __init__(self, n: int, capacity: int, first: int) -> None:
+        self._Q = np.empty((capacity, n))
+        self._R = np.zeros((capacity, capacity))
+        self.first = first
+        self.last = first
+        self.rank = 0
+
+    @property
+    def Q(self) -> FloatArray:
+        return self._Q[: self.rank]
+
+    def append(self, h: FloatArray) -> None:
+        column, Q = self.last - self.first, self.Q
+        norm = np.linalg.norm(h)
+        for _ in range(2):
+            coefficients = Q @ h
+            h = h - coefficients @ Q
+            self._R[: self.rank, column] += coefficients
+        rest = np.linalg.norm(h)
+        if rest > _RANK_FLOOR * norm:
+            self._Q[self.rank] = h / rest
+            self._R[self.rank, column] = rest
+            self.rank += 1
+        self.last += 1
+
+    def principal_directions(self) -> tuple[FloatArray, FloatArray]:
+        """Left singular vectors of H' in the coordinates of Q, and squared singular values."""
+        if self.rank == 0:
+            return np.zeros((0, 0)), np.zeros(0)
+        U, s, _ = linalg.svd(self._R[: self.rank, : self.last - self.first], full_matrices=False)
+        return U, s**2
+
+
+def _leading(energies: FloatArray, alpha: float) -> tuple[int, float]:
+    """Smallest k whose leading energies (descending) hold at least a share alpha, and the share they hold."""
+    total = float(energies.sum())
+    if total <= 0.0:
+        return 0, 0.0
+    rank = int(np.count_nonzero(energies > _RANK_FLOOR**2 * energies[0]))
+    shares = np.cumsum(energies) / total
+    k = rank if alpha == 1.0 else min(int(np.searchsorted(shares, alpha)) + 1, rank)
+    return k, min(float(shares[k - 1]), 1.0)
+
+
+def _subtract(r: FloatArray, c: FloatArray, H: FloatArray) -> FloatArray:
+    """``r - c H`` in the dtype of r."""
+    if not c.any():
+        return r.copy()
+    q = c.astype(H.dtype) @ H
+    return np.subtract(r, q, out=q) if q.dtype == r.dtype else r - q.astype(r.dtype)

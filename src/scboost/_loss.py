@@ -1,0 +1,283 @@
+"""Losses: initial score, residual, curvature, leaf step and link. They know nothing of trees.
+
+Raw scores ``F`` and everything derived from them have shape (K, n): K outputs, n rows. Targets are a vector of
+length n: 0/1 for two classes, class numbers for many, real numbers for regression.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+FloatArray = npt.NDArray[np.floating]
+IntArray = npt.NDArray[np.integer]
+
+# A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
+_MIN_CURVATURE = 1e-16
+
+
+class Loss(ABC):
+    """A differentiable loss of raw scores.
+
+    Attributes
+    ----------
+    n_outputs : int
+        K, the number of raw scores a row has.
+    translation_invariant : bool
+        Whether only the difference of target and raw score matters.
+    """
+
+    n_outputs: int = 1
+    translation_invariant: bool = False
+
+    @abstractmethod
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        """Return the constant raw score of shape (K,) that minimises the mean loss."""
+
+    @abstractmethod
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the negative gradient and the curvature per row, both of the shape of F."""
+
+    @abstractmethod
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        """Return the loss of each row, of shape (n,)."""
+
+    @abstractmethod
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        """Turn raw scores into predictions: probabilities of shape (n, classes) or values of shape (n,)."""
+
+    def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return the weighted mean loss."""
+        losses = self.row_losses(y, F)
+        if sample_weight is None:
+            return float(np.mean(losses, dtype=np.float64))
+        return float(np.average(losses.astype(np.float64), weights=sample_weight))
+
+    def leaf_steps(
+        self,
+        leaf: IntArray,
+        n_leaves: int,
+        y: FloatArray,
+        F: FloatArray,
+        r: FloatArray,
+        curvature: FloatArray,
+        sample_weight: FloatArray | None,
+        l2: float,
+    ) -> FloatArray:
+        """Best step of each leaf, of shape (n_leaves,), for one output.
+
+        The default is a Newton step: ``sum(r) / (sum(curvature) + l2)`` over the rows of the leaf.
+
+        Parameters
+        ----------
+        leaf : ndarray of shape (n,)
+            Leaf of each row.
+        n_leaves : int
+            Number of leaves.
+        y, F, r, curvature : ndarray of shape (n,)
+            Target, raw score, residual and curvature.
+        sample_weight : ndarray of shape (n,) or None
+            Row weights.
+        l2 : float
+            Added to the curvature of every leaf.
+        """
+        del y, F
+        if sample_weight is not None:
+            r, curvature = r * sample_weight, curvature * sample_weight
+        G = np.bincount(leaf, weights=r, minlength=n_leaves)
+        D = np.bincount(leaf, weights=curvature, minlength=n_leaves) + l2
+        return np.divide(G, D, out=np.zeros(n_leaves), where=D > 0)
+
+
+class LogisticLoss(Loss):
+    """Negative log-likelihood of a 0/1 target whose log-odds are the raw score."""
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        return np.array([special.logit(np.average(y, weights=sample_weight))])
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = special.expit(F)
+        curvature = p * (1 - p)
+        np.maximum(curvature, _MIN_CURVATURE, out=curvature)
+        return np.subtract(y, p, out=p), curvature
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        margin = np.where(y > 0, -F[0], F[0])
+        return np.asarray(np.logaddexp(0, margin, out=margin))
+
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        p = special.expit(F[0])
+        return np.stack([1 - p, p], axis=1)
+
+
+class SoftmaxLoss(Loss):
+    """Negative log-likelihood of a class number under the softmax of K raw scores.
+
+    The curvature is ``2 p (1 - p)``, as in XGBoost: an upper bound of the diagonal that keeps K simultaneous
+    steps from overshooting, and that makes two classes agree with the binary loss.
+
+    Parameters
+    ----------
+    n_classes : int
+        K.
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_outputs = n_classes
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        counts = np.bincount(y.astype(np.intp), weights=sample_weight, minlength=self.n_outputs)
+        scores = np.log(counts / counts.sum())
+        return np.asarray(scores - scores.mean())
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = special.softmax(F, axis=0)
+        curvature = 2 * p * (1 - p)
+        np.maximum(curvature, _MIN_CURVATURE, out=curvature)
+        np.negative(p, out=p)
+        p[y.astype(np.intp), np.arange(len(y))] += 1
+        return p, curvature
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        chosen = F[y.astype(np.intp), np.arange(len(y))]
+        return np.asarray(special.logsumexp(F, axis=0) - chosen)
+
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(special.softmax(F, axis=0).T)
+
+
+class _RegressionLoss(Loss):
+    """A loss of one real raw score with the identity link."""
+
+    translation_invariant = True
+
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        return F[0]
+
+
+class SquaredLoss(_RegressionLoss):
+    """Half the squared error."""
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        return np.array([np.average(y, weights=sample_weight)])
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return y - F, np.ones_like(F)
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray((y - F[0]) ** 2 / 2)
+
+
+class QuantileLoss(_RegressionLoss):
+    """Pinball loss; half the absolute error at the median.
+
+    Its curvature is zero, so trees are grown on the sign of the residual with unit curvature and a leaf steps
+    to the quantile of its rows' residuals.
+
+    Parameters
+    ----------
+    quantile : float in (0, 1), default=0.5
+        The quantile that is estimated.
+    """
+
+    def __init__(self, quantile: float = 0.5) -> None:
+        self.quantile = quantile
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        one_leaf = np.zeros(len(y), dtype=np.intp)
+        return _leaf_quantiles(one_leaf, 1, np.asarray(y, dtype=np.float64), sample_weight, self.quantile)
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r = np.where(y > F, self.quantile, self.quantile - 1).astype(F.dtype)
+        r[y == F] = 0
+        return r, np.ones_like(F)
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        e = y - F[0]
+        return np.maximum(self.quantile * e, (self.quantile - 1) * e)
+
+    def leaf_steps(
+        self,
+        leaf: IntArray,
+        n_leaves: int,
+        y: FloatArray,
+        F: FloatArray,
+        r: FloatArray,
+        curvature: FloatArray,
+        sample_weight: FloatArray | None,
+        l2: float,
+    ) -> FloatArray:
+        del r, curvature, l2
+        return _leaf_quantiles(leaf, n_leaves, y - F, sample_weight, self.quantile)
+
+
+class HuberLoss(_RegressionLoss):
+    """Squared error for small residuals, absolute error for large ones.
+
+    Parameters
+    ----------
+    delta : float
+        The residual at which one turns into the other, in units of the target.
+    """
+
+    def __init__(self, delta: float) -> None:
+        self.delta = delta
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        F = np.array([np.median(y)], dtype=np.float64)
+        for _ in range(100):
+            r, _ = self.residual(y, np.full((1, len(y)), F[0]))
+            inside = np.average(np.abs(y - F[0]) <= self.delta, weights=sample_weight)
+            step = np.average(r[0], weights=sample_weight) / max(inside, 1 / len(y))
+            F += step
+            if abs(step) <= 1e-12 * self.delta:
+                break
+        return F
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.clip(y - F, -self.delta, self.delta), np.ones_like(F)
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray(special.huber(self.delta, y - F[0]))
+
+
+class PoissonLoss(Loss):
+    """Negative log-likelihood of a count whose log-mean is the raw score, up to a constant of the target."""
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        return np.array([np.log(np.average(y, weights=sample_weight))])
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = np.exp(F)
+        return y - mean, mean
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(F[0]) - y * F[0])
+
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(F[0]))
+
+
+def _leaf_quantiles(
+    leaf: IntArray, n_leaves: int, e: FloatArray, sample_weight: FloatArray | None, quantile: float
+) -> FloatArray:
+    """Weighted quantile of e in each leaf: where the cumulative weight crosses its share, by the mid-point rule.
+
+    Rows of equal weight w behave as w repeated rows; an empty leaf steps by 0.
+    """
+    order = np.lexsort((e, leaf))
+    e = np.asarray(e, dtype=np.float64)[order]
+    w = np.ones(len(e)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[order]
+    bounds = np.searchsorted(leaf[order], np.arange(n_leaves + 1))
+    steps = np.zeros(n_leaves)
+    for j, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        if stop > start:
+            cumulative = np.cumsum(w[start:stop])
+            share = quantile * cumulative[-1]
+            low = np.searchsorted(cumulative, share * (1 - 1e-12))
+            high = np.searchsorted(cumulative, share * (1 + 1e-12), side="right")
+            steps[j] = (e[start + low] + e[start + min(high, stop - start - 1)]) / 2
+    return steps

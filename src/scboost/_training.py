@@ -1,0 +1,215 @@
+"""Training one ensemble: the loop, watched.
+
+The loop itself knows neither validation rows nor patience; this module consumes its rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from ._boosting import Dials, Round, State, boost, start
+from ._engine import Engine
+from ._ensemble import Ensemble
+from ._loss import FloatArray, Loss
+
+
+@dataclass
+class Rows:
+    """Rows with their targets and weights.
+
+    Attributes
+    ----------
+    X : matrix of shape (n, d)
+        Features.
+    y : ndarray of shape (n,)
+        Targets as the loss takes them.
+    weight : ndarray of shape (n,) or None
+        Sample weights.
+    """
+
+    X: Any
+    y: FloatArray
+    weight: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: Any) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows])
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop on validation rows.
+
+    Attributes
+    ----------
+    patience : int
+        Stop if the last ``patience`` rounds brought no improvement by more than ``tol``.
+    tol : float
+        Smallest decrease of the validation loss that counts.
+    """
+
+    patience: int
+    tol: float
+
+
+@dataclass
+class Training:
+    """An ensemble with the story of its rounds.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The learners.
+    state : State
+        Where the loop stands.
+    loss, validation_loss : list of float
+        Mean loss before each round on the training rows, and after each round on the validation rows.
+    components, energy_kept, energy_removed : list of float
+        k, the share of the history's energy in these directions, and the share of the residual's energy that lies in
+        their span, each round; means over the outputs.
+    stop_reason : str
+        Why the loop ended before the rounds asked for; empty if it did not.
+    """
+
+    ensemble: Ensemble
+    state: State
+    loss: list[float] = field(default_factory=list)
+    validation_loss: list[float] = field(default_factory=list)
+    components: list[float] = field(default_factory=list)
+    energy_kept: list[float] = field(default_factory=list)
+    energy_removed: list[float] = field(default_factory=list)
+    stop_reason: str = ""
+
+    def record(self, done: Round) -> None:
+        """Add a round's numbers to the story."""
+        self.loss.append(done.loss)
+        parts = done.projections
+        self.components.append(float(np.mean([p.k for p in parts])) if parts else 0.0)
+        self.energy_kept.append(float(np.mean([p.energy_kept for p in parts])) if parts else 0.0)
+        self.energy_removed.append(float(np.mean([p.share for p in parts])) if parts else 0.0)
+
+    def rounds(self) -> dict[str, FloatArray]:
+        """Return the story as columns of equal length, one entry a round."""
+        columns = {
+            "round": np.arange(1, len(self.loss) + 1),
+            "loss": np.array(self.loss),
+            "components": np.array(self.components),
+            "energy_kept": np.array(self.energy_kept),
+            "energy_removed": np.array(self.energy_removed),
+        }
+        if self.validation_loss:
+            columns["validation_loss"] = np.array(self.validation_loss)
+        return columns
+
+
+def train(
+    rows: Rows,
+    *,
+    loss: Loss,
+    dials: Dials,
+    engine: Engine,
+    n_rounds: int,
+    begin: Callable[[], Training],
+    validation: Rows | None = None,
+    stopping: Stopping | None = None,
+    watch: Callable[[Training], bool] | None = None,
+) -> Training:
+    """Boost until ``n_rounds`` are done in all, nothing is left to learn, or validation says stop.
+
+    Parameters
+    ----------
+    rows : Rows
+        Training rows, in the engine's dtype.
+    loss, dials, engine
+        See :func:`scboost._boosting.boost`.
+    n_rounds : int
+        Number of rounds in all, those of a resumed training included.
+    begin : callable
+        Returns the training to start from or to go on with.
+    validation : Rows, optional
+        Rows on which the loss is followed; the learners never see them.
+    stopping : Stopping, optional
+        When to stop on the validation rows.
+    watch : callable, optional
+        Called after every round; a true answer stops the loop.
+
+    Returns
+    -------
+    Training
+        After an interrupt from the keyboard, the training with the rounds finished so far.
+    """
+    training = begin()
+    ensemble = training.ensemble
+    scores = _ValidationScores(ensemble, validation) if validation is not None else None
+    best = len(training.validation_loss)
+    if best:
+        best = int(np.argmin(training.validation_loss)) + 1
+    with _single_threaded_blas():
+        loop = boost(training.state, loss, rows.y, rows.weight, dials, engine)
+        try:
+            while training.state.round < n_rounds:
+                done = next(loop, None)
+                if done is None:
+                    training.stop_reason = training.state.stop_reason
+                    break
+                ensemble.append(done.learners, dials.eta)
+                training.record(done)
+                if scores is not None and validation is not None:
+                    F = scores.update()
+                    value = loss.mean(validation.y, F, validation.weight)
+                    if value < min(training.validation_loss, default=np.inf) - (
+                        stopping.tol if stopping else 0
+                    ):
+                        best = ensemble.n_rounds
+                    training.validation_loss.append(value)
+                    if stopping and ensemble.n_rounds - best >= stopping.patience:
+                        training.stop_reason = (
+                            f"validation loss did not improve in {stopping.patience} rounds"
+                        )
+                        break
+                if watch is not None and watch(training):
+                    training.stop_reason = "a callback asked to stop"
+                    break
+        except KeyboardInterrupt:
+            training.stop_reason = "interrupted from the keyboard"
+    return training
+
+
+class _ValidationScores:
+    """Scores of validation rows, brought up to date by the newest round only."""
+
+    def __init__(self, ensemble: Ensemble, rows: Rows) -> None:
+        self._ensemble = ensemble
+        self._X = ensemble.prepare(rows.X)
+        self._F = np.repeat(ensemble.intercept[:, None], len(rows), axis=1)
+        self._n_rounds = 0
+
+    def update(self) -> FloatArray:
+        H = self._ensemble.contributions(self._X, first=self._n_rounds)
+        self._F += np.einsum("tk,tkn->kn", self._ensemble.weights[self._n_rounds :], H)
+        self._n_rounds = self._ensemble.n_rounds
+        return self._F
+
+
+@contextmanager
+def _single_threaded_blas() -> Iterator[None]:
+    # The projections are bound by memory, and a sum split over threads would depend on their number.
+    global _controller  # noqa: PLW0603 - finding the loaded libraries takes milliseconds: once is enough
+    if _controller is None:
+        _controller = ThreadpoolController()
+    with _controller.limit(limits=1, user_api="blas"):
+        yield
+
+
+_controller: ThreadpoolController | None = None
+
+__all__ = ["Rows", "Stopping", "Training", "start", "train"]
