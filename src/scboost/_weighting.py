@@ -1,0 +1,500 @@
+"""Covariance-Regularized Weighting (CRW): one weight per learner, learnt on rows the learners did not see.
+
+``H[i, j]`` is what learner ``j`` contributes to the margin of row ``i``. Two convex problems are solved:
+
+- :func:`simplex_weights`: the weights are non-negative and sum to one (the paper's form);
+- :func:`nonnegative_weights`: the weights are non-negative, their scale is free, and they are pulled towards
+  reference weights.
+
+Both are minimised by Newton steps whose quadratic model is solved exactly by an active-set method. The answer
+carries a proven bound on its distance from the optimum (``gap``), which depends on the loss's gradient only:
+the curvature steers the steps but cannot make a wrong answer look right.
+
+A loss with K outputs per row fits the same interface: stack the outputs as rows, ``H`` of shape (m * K, T),
+and let the loss fold the margin back to (m, K); its curvature may be any diagonal bound of the true one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit
+
+__all__ = ["LOGISTIC", "SQUARED_ERROR", "MarginLoss", "Weights", "nonnegative_weights", "simplex_weights"]
+
+Array = NDArray[np.float64]
+
+_BLOCK_ELEMENTS = 2**19  # 4 MB of float64: rows are read in blocks so that H is never copied
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class MarginLoss(Protocol):
+    """A convex loss of the margin, row by row: arrays of shape (m,) in, arrays of shape (m,) out."""
+
+    def check(self, y: Array, *, intercept: bool) -> None:
+        """Raise ValueError if `y` is not allowed, or if it leaves a free intercept without optimum."""
+
+    def value(self, y: Array, F: Array) -> Array:
+        """Loss of every row."""
+
+    def gradient(self, y: Array, F: Array) -> Array:
+        """First derivative by the margin."""
+
+    def curvature(self, y: Array, F: Array) -> Array:
+        """Second derivative by the margin, or an upper bound; non-negative."""
+
+
+class _Logistic:
+    """``log(1 + exp(-z F))`` with ``z = 2 y - 1``; written in z so that no digit is lost far from zero."""
+
+    def check(self, y: Array, *, intercept: bool) -> None:
+        wrong = y[(y != 0) & (y != 1)]
+        if wrong.size:
+            raise ValueError(f"y must contain only 0 and 1 for the logistic loss, got {wrong[0]!r}")
+        if intercept and y.min() == y.max():
+            raise ValueError(
+                f"y must contain both 0 and 1 where sample_weight > 0 if intercept=True, got only {y[0]:g}: "
+                "the best intercept is infinite"
+            )
+
+    def value(self, y: Array, F: Array) -> Array:
+        return np.logaddexp(0.0, (1.0 - 2.0 * y) * F)
+
+    def gradient(self, y: Array, F: Array) -> Array:
+        z = 1.0 - 2.0 * y
+        return z * np.asarray(expit(z * F))
+
+    def curvature(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
+        return np.asarray(expit(F) * expit(-F))
+
+
+class _SquaredError:
+    """``(F - y)^2 / 2``."""
+
+    def check(self, y: Array, *, intercept: bool) -> None:
+        """Accept every finite `y`."""
+
+    def value(self, y: Array, F: Array) -> Array:
+        return np.asarray(0.5 * (F - y) ** 2)
+
+    def gradient(self, y: Array, F: Array) -> Array:
+        return F - y
+
+    def curvature(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
+        return np.ones_like(F)
+
+
+LOGISTIC: MarginLoss = _Logistic()
+SQUARED_ERROR: MarginLoss = _SquaredError()
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Learner weights and what is needed to trust them.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (T,)
+        Non-negative weights; learners that are not used have exactly zero.
+    intercept : float
+        What to add to the margin (0 unless asked for).
+    objective : float
+        ``loss + covariance_term + pull_term`` at the answer.
+    loss : float
+        Weighted mean loss.
+    covariance_term : float
+        ``covariance_penalty * w' C w``.
+    pull_term : float
+        ``pull / T * |w - reference|^2`` (0 on the simplex).
+    gap : float
+        Upper bound of ``objective`` minus the optimum.
+    n_iterations : int
+        Newton steps taken.
+    converged : bool
+        Whether ``gap <= tol * max(1, |objective|)``.
+    """
+
+    weights: Array
+    intercept: float
+    objective: float
+    loss: float
+    covariance_term: float
+    pull_term: float
+    gap: float
+    n_iterations: int
+    converged: bool
+
+
+def simplex_weights(
+    H: ArrayLike,
+    y: ArrayLike,
+    *,
+    covariance_penalty: float = 0.0,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    loss: MarginLoss = LOGISTIC,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+) -> Weights:
+    """Weights on the probability simplex: the paper's CRW.
+
+    Minimises ``mean_i loss(y_i, offset_i + H_i w) + covariance_penalty * w' C w`` over ``w >= 0``,
+    ``sum(w) = 1``. The mean and the covariance ``C`` of the columns of ``H`` are weighted by `sample_weight`.
+
+    Parameters
+    ----------
+    H : array-like of shape (m, T)
+        Contribution of every learner to every row's margin. Never copied; sums are in float64.
+    y : array-like of shape (m,)
+        Targets; 0 or 1 for the logistic loss.
+    covariance_penalty : float, default=0
+        Price of redundancy, at least 0.
+    sample_weight : array-like of shape (m,), optional
+        Non-negative, not all zero; 1 for every row by default.
+    offset : array-like of shape (m,), optional
+        Margin that is there before any learner; 0 by default.
+    loss : MarginLoss, default=LOGISTIC
+        The loss of a margin.
+    tol : float, default=1e-9
+        Stop when the proven gap is at most ``tol * max(1, |objective|)``.
+    max_iter : int, default=200
+        Newton steps allowed.
+
+    Returns
+    -------
+    Weights
+        Its gap is the Frank-Wolfe gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scboost._weighting import SQUARED_ERROR, simplex_weights
+    >>> H = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> found = simplex_weights(H, [0.25, 0.75, 1.0], loss=SQUARED_ERROR)
+    >>> found.weights.round(6)
+    array([0.25, 0.75])
+    >>> found.converged
+    True
+    """
+    data = _Data.checked(H, y, sample_weight, offset, loss, intercept=False)
+    lam = _number("covariance_penalty", covariance_penalty)
+    T = data.H.shape[1]
+    start = np.full(T, 1.0 / T)
+    return _minimise(data, start, lam=lam, mu=0.0, w0=start, simplex=True, tol=tol, max_iter=max_iter)
+
+
+def nonnegative_weights(
+    H: ArrayLike,
+    y: ArrayLike,
+    *,
+    covariance_penalty: float = 0.0,
+    pull: float = 0.1,
+    reference: ArrayLike | None = None,
+    intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    loss: MarginLoss = LOGISTIC,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+) -> Weights:
+    """Non-negative weights of free scale, pulled towards reference weights.
+
+    Minimises ``mean_i loss(y_i, offset_i + b + H_i w) + covariance_penalty * w' C w
+    + pull / T * |w - reference|^2`` over ``w >= 0`` and, with `intercept`, over the shift ``b``. The mean and
+    the covariance ``C`` of the columns of ``H`` are weighted by `sample_weight`.
+
+    Parameters
+    ----------
+    H : array-like of shape (m, T)
+        Contribution of every learner to every row's margin. Never copied; sums are in float64.
+    y : array-like of shape (m,)
+        Targets; 0 or 1 for the logistic loss, both of them present if `intercept`.
+    covariance_penalty : float, default=0
+        Price of redundancy, at least 0.
+    pull : float, default=0.1
+        Strength of the pull, above 0.
+    reference : array-like of shape (T,), optional
+        Where the pull leads; ones by default: the learners as they were grown.
+    intercept : bool, default=True
+        Whether to learn a shift of the margin.
+    sample_weight : array-like of shape (m,), optional
+        Non-negative, not all zero; 1 for every row by default.
+    offset : array-like of shape (m,), optional
+        Margin that is there before any learner; 0 by default.
+    loss : MarginLoss, default=LOGISTIC
+        The loss of a margin.
+    tol : float, default=1e-9
+        Stop when the proven gap is at most ``tol * max(1, |objective|)``.
+    max_iter : int, default=200
+        Newton steps allowed.
+
+    Returns
+    -------
+    Weights
+        Its gap follows from the strong convexity that the pull brings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scboost._weighting import nonnegative_weights
+    >>> H = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    >>> found = nonnegative_weights(H, [1, 1, 0, 0], pull=0.1)
+    >>> bool(found.weights[0] > 1 > found.weights[1] > 0)
+    True
+    >>> found.gap <= 1e-9
+    True
+    """
+    data = _Data.checked(H, y, sample_weight, offset, loss, intercept=intercept)
+    lam = _number("covariance_penalty", covariance_penalty)
+    if _number("pull", pull) == 0:
+        raise ValueError(f"pull must be above 0, got {pull!r}")
+    T = data.H.shape[1]
+    w0 = np.ones(T) if reference is None else _vector("reference", reference, T)
+    start = np.maximum(w0, 0)
+    return _minimise(data, start, lam=lam, mu=2 * pull / T, w0=w0, simplex=False, tol=tol, max_iter=max_iter)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The rows, and the three ways in which H is read: margins, column sums and second moments."""
+
+    H: NDArray[Any]
+    y: Array
+    s: Array
+    W: float
+    offset: Array
+    loss: MarginLoss
+    intercept: bool
+
+    @classmethod
+    def checked(
+        cls,
+        H: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        loss: MarginLoss,
+        *,
+        intercept: bool,
+    ) -> "_Data":
+        H = np.asarray(H)
+        if H.ndim != 2 or 0 in H.shape:
+            raise ValueError(f"H must have shape (m, T) with at least one row and column, got shape {H.shape}")
+        if H.dtype.kind not in "fiub":
+            raise ValueError(f"H must be real numbers, got dtype {H.dtype}")
+        m = H.shape[0]
+        y = _vector("y", y, m)
+        s = np.ones(m) if sample_weight is None else _vector("sample_weight", sample_weight, m)
+        if s.min() < 0 or s.max() == 0:
+            raise ValueError(f"sample_weight must be non-negative and not all zero, got minimum {s.min()!r}")
+        b = np.zeros(m) if offset is None else _vector("offset", offset, m)
+        data = cls(H, y, s, float(s.sum()), b, loss, intercept)
+        for rows in data.blocks():
+            if not np.isfinite(H[rows]).all():
+                raise ValueError(f"H must be finite, got NaN or infinity in rows {rows.start} to {rows.stop - 1}")
+        loss.check(y, intercept=False)
+        loss.check(y[s > 0], intercept=intercept)
+        return data
+
+    def blocks(self) -> Iterator[slice]:
+        m, T = self.H.shape
+        size = max(512, _BLOCK_ELEMENTS // T)
+        return (slice(start, min(start + size, m)) for start in range(0, m, size))
+
+    def margin(self, w: Array) -> Array:
+        """``H w``."""
+        F = np.empty(len(self.y))
+        for rows in self.blocks():
+            F[rows] = self.H[rows].astype(np.float64, copy=False) @ w
+        return F
+
+    def sums(self, d: Array) -> Array:
+        """``H' d``."""
+        total = np.zeros(self.H.shape[1])
+        for rows in self.blocks():
+            total += d[rows] @ self.H[rows].astype(np.float64, copy=False)
+        return total
+
+    def moments(self, d: Array, *, centre: bool) -> tuple[Array, Array]:
+        """``(H - c)' diag(d) (H - c) / W`` and ``c``: the d-weighted column means, or zero."""
+        T = self.H.shape[1]
+        total = d.sum()
+        c = self.sums(d) / total if centre and total > 0 else np.zeros(T)
+        G = np.zeros((T, T))
+        root = np.sqrt(d)
+        for rows in self.blocks():
+            block = self.H[rows].astype(np.float64)
+            block -= c
+            block *= root[rows, None]
+            G += block.T @ block
+        G /= self.W
+        return G, c
+
+    def mean(self, values: Array) -> float:
+        return float(self.s @ values) / self.W
+
+    def best_shift(self, F: Array) -> float:
+        """Find the shift of all margins that minimises the loss, by Newton's method kept inside a bracket."""
+        low, high, reach, b = -np.inf, np.inf, 1.0, 0.0
+        for _ in range(200):
+            slopes = self.loss.gradient(self.y, F + b)
+            slope = self.mean(slopes)
+            if abs(slope) <= 2 * _EPS * self.mean(np.abs(slopes)):
+                break
+            low, high = (low, b) if slope > 0 else (b, high)
+            bend = self.mean(self.loss.curvature(self.y, F + b))
+            # Far from the optimum the loss has no curvature: the reach grows until the bracket closes.
+            step = -slope / bend if abs(slope) < reach * bend else -np.copysign(reach, slope)
+            reach *= 2
+            following = b + step if low < b + step < high else 0.5 * (low + high)
+            if following in (low, high):
+                break
+            b = following
+        return b
+
+
+def _minimise(
+    data: _Data, w: Array, *, lam: float, mu: float, w0: Array, simplex: bool, tol: float, max_iter: int
+) -> Weights:
+    """Minimise the mean loss plus ``lam w' C w + mu / 2 |w - w0|^2``, starting at a feasible w."""
+    _number("tol", tol)
+    if max_iter < 0:
+        raise ValueError(f"max_iter must be at least 0, got {max_iter!r}")
+    y, loss = data.y, data.loss
+    T = len(w)
+    C = data.moments(data.s, centre=True)[0] if lam else np.zeros((T, T))
+    ridge = 2 * lam * C
+    ridge[np.diag_indices(T)] += mu
+    Q, c = ridge, np.zeros(T)
+    F = data.offset + data.margin(w)
+    b = 0.0
+    previous = np.inf
+    n = 0
+    while True:
+        if data.intercept:
+            shift = data.best_shift(F)
+            F += shift
+            b += shift
+        value = data.mean(loss.value(y, F))
+        covariance_term = lam * float(w @ C @ w)
+        pull_term = 0.5 * mu * float(np.sum((w - w0) ** 2))
+        objective = value + covariance_term + pull_term
+        pressure = 2 * lam * (C @ w) + mu * (w - w0)
+        g = data.sums(data.s * loss.gradient(y, F)) / data.W + pressure
+        if simplex:  # a constant does not matter to steps that sum to zero, except to their rounding
+            g -= g @ w
+            pressure -= pressure @ w
+        gap = _gap(g, w, mu, simplex=simplex)
+        scale = max(1.0, abs(objective))
+        converged = gap <= tol * scale
+        if converged or n == max_iter:
+            break
+        # The second moments are most of the cost: keep them while they still make the gap fall fast.
+        stalled = gap > 0.1 * previous
+        if n == 0 or stalled:
+            Q, c = data.moments(data.s * loss.curvature(y, F), centre=data.intercept)
+            Q += ridge
+        previous = gap
+        u = _minimise_model(Q, g, w, mu, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
+        d = u - w
+        slope = float(g @ d)
+        if slope >= 0 or (stalled and slope >= -_EPS * scale):  # rounding is all that is left to gain
+            break
+        dF = data.margin(d) - c @ d
+        before = loss.value(y, F)
+        step = 1.0
+        # Differences are taken row by row, and exactly for the penalty: a large penalty hides no progress.
+        for _ in range(60):
+            change = data.mean(loss.value(y, F + step * dF) - before)
+            change += step * float(pressure @ d) + 0.5 * step**2 * float(d @ ridge @ d)
+            if change <= 1e-4 * step * slope + 8 * _EPS * scale:
+                break
+            parabola = -0.5 * step * slope / (change - step * slope)
+            step *= min(max(parabola, 0.1), 0.5)
+        else:
+            break
+        w = w + step * d if step < 1 else u
+        F += step * dF
+        b -= step * float(c @ d)
+        n += 1
+    return Weights(w, b, objective, value, covariance_term, pull_term, gap, n, converged)
+
+
+def _gap(g: Array, w: Array, mu: float, *, simplex: bool) -> float:
+    """Bound of f(w) - min f for a convex f of gradient g at w, mu-strongly convex off the simplex."""
+    if simplex:
+        return max(float((g - g.min()) @ w), 0.0)
+    u = np.maximum(w - g / mu, 0)
+    return float(np.sum(g * (w - u) - 0.5 * mu * (u - w) ** 2))
+
+
+def _minimise_model(Q: Array, g: Array, w: Array, mu: float, *, simplex: bool, goal: float) -> Array:
+    """Minimise ``g'(u - w) + (u - w)' Q (u - w) / 2`` over u >= 0 (on the simplex, over sum(u) = 1).
+
+    A trace of proximity to w keeps every face's system definite (duplicated or unused learners). It vanishes at
+    w, so it does not move the optimum of the outer problem. If the pivoting does not end, proximity starts
+    strong, where it ends at once, and fades; each answer is the next one's start.
+    """
+    T = len(w)
+    diagonal = np.diag(Q)
+    unit = diagonal + 1e-3 * (diagonal.max() or 1.0)
+    tolerance = goal if simplex else float(np.sqrt(2 * mu * goal / T))
+
+    def near_w(proximity: float, free: NDArray[np.bool_]) -> Array | None:
+        proximal = Q.copy()
+        proximal[np.diag_indices(T)] += proximity * unit
+        return _pivot(proximal, g - proximal @ w, free, tolerance, simplex=simplex)
+
+    u = near_w(1e-11, w > 0)
+    if u is not None:
+        return u
+    best = w
+    for proximity in T * np.logspace(0, -14, 15):
+        u = near_w(proximity, best > 0)
+        if u is None:
+            break
+        best = u
+    return best
+
+
+def _pivot(Q: Array, c: Array, free: NDArray[np.bool_], tolerance: float, *, simplex: bool) -> Array | None:
+    """Minimise ``c'u + u'Qu / 2`` over u >= 0 (and sum(u) = 1) by block principal pivoting.
+
+    `free` is the first guess of the support. All wrong signs change sides at once, which takes a few solves
+    whatever T is, but need not end: then None.
+    """
+    T = len(c)
+    for _ in range(10):
+        face = np.flatnonzero(free)
+        u = np.zeros(T)
+        nu = 0.0
+        if face.size:
+            factor = cho_factor(Q[np.ix_(face, face)], check_finite=False)
+            u[face] = -cho_solve(factor, c[face], check_finite=False)
+            if simplex:
+                response = cho_solve(factor, np.ones(face.size), check_finite=False)
+                nu = (1.0 - u.sum()) / float(response.sum())
+                u[face] += nu * response
+        wrong = np.where(free, u < 0, Q @ u + c - nu < -tolerance)
+        if not wrong.any():
+            return u / u.sum() if simplex else u
+        free = free ^ wrong
+    return None
+
+
+def _vector(name: str, values: ArrayLike, size: int) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]!r}")
+    return array
+
+
+def _number(name: str, value: float) -> float:
+    if not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
