@@ -11,7 +11,7 @@ import platform
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,14 +89,13 @@ class ResultFile:
         rows = list(csv.DictReader(lines))
         if list(rows[0] if rows else next(csv.reader(lines))) != self.header:
             raise StorageError(
-                f"{self.path} has other columns than {', '.join(self.header)}; "
-                "move it away or choose another --out"
+                f"{self.path} has other columns than {', '.join(self.header)}; move it away or choose another --out"
             )
         return [row for row in rows if row.get("status")]
 
-    def start(self) -> set[tuple[str, ...]]:
-        """Make the file ready for appending and return the keys that are done."""
-        finished = [row for row in self.rows() if row["status"] == "ok"]
+    def start(self, forget: Collection[tuple[str, ...]] = ()) -> set[tuple[str, ...]]:
+        """Make the file ready for appending, without the keys to forget; return the keys that are done."""
+        finished = [row for row in self.rows() if row["status"] == "ok" and _key(row) not in forget]
         with _storage(self.path, "nothing was run"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             fresh = self.path.with_suffix(".tmp")
@@ -105,7 +104,7 @@ class ResultFile:
                 writer.writeheader()
                 writer.writerows(finished)
             fresh.replace(self.path)
-        return {tuple(row[column] for column in KEY) for row in finished}
+        return {_key(row) for row in finished}
 
     def append(self, row: Mapping[str, object]) -> None:
         """Write one row and hand it to the disk before returning."""
@@ -114,6 +113,10 @@ class ResultFile:
             csv.DictWriter(stream, self.header, lineterminator="\n", restval="").writerow(row)
             stream.flush()
             os.fsync(stream.fileno())
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(row[column] for column in KEY)
 
 
 @contextmanager
@@ -198,6 +201,7 @@ def run_tasks(
     results: ResultFile,
     *,
     jobs: int = 1,
+    again: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> list[Row]:
     """Run the tasks that are not done yet and append a row for each.
@@ -211,6 +215,8 @@ def run_tasks(
     results : ResultFile
     jobs : int
         Processes; each fit uses one thread.
+    again : bool
+        Run also what is done, and replace its rows.
     progress : callable, optional
         Takes a line of text; by default lines go to standard error.
 
@@ -222,7 +228,7 @@ def run_tasks(
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
     say = progress or (lambda line: print(line, file=sys.stderr, flush=True))
-    done = results.start()
+    done = results.start(forget={task.key for task in tasks} if again else ())
     todo = [task for task in tasks if task.key not in done]
     say(f"{results.path.name}: {len(tasks) - len(todo)} of {len(tasks)} folds are there, {len(todo)} to run")
     clock = _Clock(todo, jobs)
@@ -230,7 +236,7 @@ def run_tasks(
         named = dict(zip(KEY, task.key, strict=True))
         results.append({**named, **{c: _text(v) for c, v in values.items()}, "status": status})
         say(clock.line(task, seconds, status))
-    stored = {tuple(row[column] for column in KEY): row for row in results.rows()}
+    stored = {_key(row): row for row in results.rows()}
     return [stored[task.key] for task in tasks]
 
 
@@ -299,9 +305,7 @@ class _Clock:
         )
 
 
-def write_provenance(
-    path: Path, *, command: str, data: Mapping[str, str], extra: Mapping[str, object]
-) -> None:
+def write_provenance(path: Path, *, command: str, data: Mapping[str, str], extra: Mapping[str, object]) -> None:
     """Add to the JSON file beside a result file how its rows were made: command, versions, date, data.
 
     Parameters

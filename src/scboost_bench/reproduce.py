@@ -1,0 +1,680 @@
+"""Every table and figure of the paper as an experiment, and ``scboost reproduce``.
+
+An experiment is a list of folds to run and a function that runs one. Rows go to ``<out>/<experiment>.csv``.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scboost._diagnostics import (
+    ambiguity,
+    correct_votes,
+    mean_of_pairs,
+    pairwise_disagreement,
+    q_statistic,
+    redundancy_ratio,
+    tree_covariance,
+)
+from scboost._treematrix import TreeMatrix, tree_matrix
+from scboost_bench.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
+from scboost_bench.datasets import (
+    DATA_DIR_VARIABLE,
+    REGISTRY,
+    DataError,
+    info,
+    oversample,
+    resolve_data_dir,
+    undersample,
+)
+from scboost_bench.protocol import (
+    N_FOLDS,
+    SCORE_COLUMNS,
+    SCORES,
+    SEED,
+    NotInstalledError,
+    ResultFile,
+    Row,
+    StorageError,
+    Task,
+    fit_and_score,
+    folds,
+    prepared,
+    run_tasks,
+    scores,
+    write_provenance,
+)
+
+Values = Mapping[str, float | int | str]
+Array = NDArray[np.float64]
+
+CHEAP_FIRST = (
+    "QSAR",
+    "Jasmine",
+    "Creditcard",
+    "Scene",
+    "Madelon",
+    "Letter",
+    "Pol",
+    "Elevators",
+    "Bioresponse",
+    "OVA_Uterus",
+)
+THREE = ("Jasmine", "Madelon", "Bioresponse")
+SCBOOSTS = (SCBOOST_PAPER, SCBOOST)
+LITERAL: dict[str, Any] = {
+    "learning_rate": 0.1,
+    "energy_threshold": 0.9,
+    "covariance_penalty": 0.1,
+    "max_depth": 5,
+}
+COLLAPSE_PENALTIES = (0.0, 0.1, 10.0)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure.
+
+    Attributes
+    ----------
+    title : str
+    work : callable
+        ``work(task, params, data_dir)`` returns the value columns of one fold.
+    columns : tuple of str
+    datasets, methods : tuple of str
+    settings : mapping
+        Name of each setting to the parameters it stands for.
+    n_folds : int
+        Folds (or repetitions) of each cell.
+    wanted : callable
+        Says of each cell (dataset, method, setting) whether it is part of the experiment.
+    """
+
+    title: str
+    work: Callable[[Task, Mapping[str, Any], str | None], Values]
+    columns: tuple[str, ...] = SCORE_COLUMNS
+    datasets: tuple[str, ...] = CHEAP_FIRST
+    methods: tuple[str, ...] = tuple(METHODS)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
+    n_folds: int = N_FOLDS
+    wanted: Callable[[str, str, str], bool] = lambda dataset, method, setting: True  # noqa: ARG005
+
+    def tasks(self, datasets: Sequence[str], methods: Sequence[str], n_folds: int) -> list[Task]:
+        """All folds of the chosen data sets and methods, data set by data set."""
+        cells = product(
+            [d for d in self.datasets if d in datasets],
+            self.settings,
+            [m for m in self.methods if m in methods],
+        )
+        return [
+            Task(dataset, method, fold, setting)
+            for dataset, setting, method in cells
+            if self.wanted(dataset, method, setting)
+            for fold in range(min(n_folds, self.n_folds))
+        ]
+
+
+def _fold(task: Task, data_dir: str | None) -> tuple[Array, NDArray[np.int64], Array, NDArray[np.int64]]:
+    dataset = prepared(task.dataset, data_dir, task.seed)
+    train, test = folds(dataset.y, task.seed)[task.fold]
+    return dataset.X[train], dataset.y[train], dataset.X[test], dataset.y[test]
+
+
+def _model(task: Task, params: Mapping[str, Any]) -> Any:
+    # The paper switches NGBoost's natural gradient off where the Fisher matrix is singular.
+    if task.method == "NGB" and task.dataset == "OVA_Uterus":
+        params = {"natural_gradient": False, **params}
+    return make(task.method, task.seed, **params)
+
+
+def defaults(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Fit with `params` on the training fold and score the test fold."""
+    model = _model(task, params)
+    return fit_and_score(model, *_fold(task, data_dir))
+
+
+def label_noise(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Flip a fraction of the training labels, the same ones for every method; test labels stay."""
+    X, y, X_test, y_test = _fold(task, data_dir)
+    rng = np.random.default_rng([task.seed, task.fold])
+    flipped = rng.permutation(len(y))[: round(params["noise"] * len(y))]
+    noisy = y.copy()
+    noisy[flipped] = 1 - noisy[flipped]
+    return fit_and_score(_model(task, {}), X, noisy, X_test, y_test)
+
+
+def leaky(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Score under a protocol other than the honest one, to see which figures it gives."""
+    dataset = prepared(task.dataset, data_dir, task.seed)
+    X, y = dataset.X, dataset.y
+    resample = params.get("resample")
+    if resample is not None:
+        rows = resample(y, task.seed)
+        X, y = X[rows], y[rows]
+    train, test = folds(y, task.seed)[task.fold]
+    if params.get("train_on_test"):
+        train = np.arange(len(y))
+    return fit_and_score(_model(task, {}), X[train], y[train], X[test], y[test])
+
+
+def _with_all_learners(task: Task, params: Mapping[str, Any]) -> Any:
+    """Make a model that still knows its learners of weight 0, which the exported XGBoost model leaves out."""
+    if task.method == SCBOOST_PAPER:
+        from sklearn.tree import DecisionTreeRegressor
+
+        params = {"estimator": DecisionTreeRegressor(max_depth=params.get("max_depth", 5)), **params}
+    return _model(task, params)
+
+
+def learners(model: Any, X: Array) -> TreeMatrix:
+    """Read what each learner predicts for each row; NGBoost, which scboost does not read, is read here."""
+    if type(model).__name__ != "NGBClassifier":
+        return tree_matrix(model, X, dtype=np.float64)
+    stages = zip(model.base_models, model.col_idxs, strict=True)
+    H = np.column_stack([-learner.predict(X[:, columns]) for (learner,), columns in stages])
+    return TreeMatrix(
+        H=H,
+        column_weights=model.learning_rate * np.asarray(model.scalings, dtype=np.float64),
+        intercepts=np.asarray(model.init_params, dtype=np.float64),
+        centers=np.zeros(H.shape[1]),
+        library="ngboost",
+        link="logit",
+        classes=np.array([0, 1]),
+        n_outputs=1,
+        average=False,
+    )
+
+
+def diversity(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Disagreement, Q-statistic and ambiguity of the learners on the test fold."""
+    X, y, X_test, y_test = _fold(task, data_dir)
+    trees = learners(_with_all_learners(task, params).fit(X, y), X_test)
+    return {
+        "Dis": mean_of_pairs(pairwise_disagreement(trees.votes())),
+        "Q-s": mean_of_pairs(q_statistic(correct_votes(trees, y_test))),
+        "Amb": ambiguity(trees.H, trees.column_weights, float(trees.intercepts[0])).ambiguity,
+        "learners": trees.n_trees,
+        "weighted": int(np.sum(trees.column_weights > 1e-6 * trees.column_weights.max())),
+    }
+
+
+def spectrum(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Singular values of the learners' training predictions, divided by the largest."""
+    X, y, _, _ = _fold(task, data_dir)
+    trees = learners(_with_all_learners(task, params).fit(X, y), X)
+    s = np.linalg.svd(trees.H, compute_uv=False)
+    return {"singular_values": " ".join(f"{v:.4g}" for v in s / s[0])}
+
+
+def depth(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Score, and the mean redundancy ratio of the learners' training predictions."""
+    X, y, X_test, y_test = _fold(task, data_dir)
+    model = _with_all_learners(task, params)
+    values = fit_and_score(model, X, y, X_test, y_test)
+    return {**values, "redundancy": float(redundancy_ratio(tree_covariance(learners(model, X).H)).mean())}
+
+
+def collapse(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Run the literal Algorithm 1 and say what its weights and its targets became."""
+    from scipy.special import expit
+    from sklearn.model_selection import train_test_split
+
+    from scboost_bench.literal import fit_literal, simplex_weights
+
+    X, y, X_test, y_test = _fold(task, data_dir)
+    X_train, X_val, y_train, y_val = train_test_split(X, y, test_size=0.2, stratify=y, random_state=task.seed)
+    literal = fit_literal(X_train, y_train, X_val, y_val, random_state=task.seed, **params)
+    H = np.column_stack([tree.predict(X_test) for tree in literal.trees])
+    F = H @ literal.weights
+    plain = scores(y_test, expit(params["learning_rate"] * H.sum(axis=1)))
+    r, q, h = literal.residuals, literal.projected_residuals, literal.H.T
+    kept = (q**2).sum(axis=1) / (r**2).sum(axis=1)
+    cosine = (r * h).sum(axis=1) / np.sqrt((r**2).sum(axis=1) * (h**2).sum(axis=1))
+    counts = {
+        f"trees_kept_{penalty:g}": int(np.sum(simplex_weights(literal.H_val, y_val, penalty)[0] > 1e-6))
+        for penalty in COLLAPSE_PENALTIES
+    }
+    return {
+        **scores(y_test, expit(F)),
+        **counts,
+        "gap": literal.gap,
+        "F_largest": float(np.abs(F).max()),
+        "ACC_unweighted": plain["ACC"],
+        "AUC_unweighted": plain["AUC"],
+        "energy_kept": " ".join(f"{v:.3f}" for v in kept),
+        "cosine": " ".join(f"{v:.3f}" for v in cosine),
+    }
+
+
+def complexity(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:  # noqa: ARG001 - one signature
+    """Time a fit on made-up data of given rows and rounds; for the literal method also its SVDs alone."""
+    from sklearn.datasets import make_classification
+    from sklearn.model_selection import train_test_split
+
+    from scboost_bench.literal import fit_literal, project_out
+
+    X, y = make_classification(params["n"], 10, n_informative=8, flip_y=0.1, random_state=task.fold)
+    if task.method != "literal":
+        model = make(task.method, task.seed, n_estimators=params["T"])
+        start = time.perf_counter()
+        model.fit(X, y)
+        return {"fit_seconds": time.perf_counter() - start}
+    X_train, X_val, y_train, y_val = train_test_split(X, y, test_size=0.2, stratify=y, random_state=task.seed)
+    start = time.perf_counter()
+    literal = fit_literal(X_train, y_train, X_val, y_val, random_state=task.seed, n_estimators=params["T"], **LITERAL)
+    fitted = time.perf_counter()
+    for t in range(1, params["T"]):
+        project_out(literal.H[:, :t], literal.residuals[t], 0.9)
+    return {"fit_seconds": fitted - start, "svd_seconds": time.perf_counter() - fitted}
+
+
+SPACES: dict[str, tuple[str, ...]] = {
+    "RF": ("n_estimators", "max_depth"),
+    "ADA": ("n_estimators", "learning_rate"),
+    "GBDT": ("n_estimators", "max_depth", "learning_rate"),
+    "XGB": ("n_estimators", "max_depth", "learning_rate"),
+    "LGBM": ("n_estimators", "max_depth", "learning_rate"),
+    "CAT": ("n_estimators", "max_depth", "learning_rate"),
+    "NGB": ("n_estimators", "learning_rate"),
+}
+
+
+def _distributions(method: str) -> dict[str, Any]:
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    known = {
+        "n_estimators": IntDistribution(50, 200),
+        "max_depth": IntDistribution(3, 8),
+        "learning_rate": FloatDistribution(1e-3, 1.0, log=True),
+    }
+    return {name: known[name] for name in SPACES[method]}
+
+
+def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """One Optuna trial (number `task.fold`): ten-fold means and fold values of the parameters it proposes.
+
+    The sampler is seeded by the trial's number and told the trials in the file, so a run that was stopped
+    proposes what an uninterrupted one would. As in the paper, the folds that choose are the folds reported.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise NotInstalledError("the tuned table needs the package optuna") from error
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    distributions = _distributions(task.method)
+    sampler = optuna.samplers.TPESampler(seed=task.seed + task.fold)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for earlier in params["history"].get((task.dataset, task.method), []):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=json.loads(earlier["params"]), distributions=distributions, value=float(earlier["ACC"])
+            )
+        )
+    chosen = study.ask(distributions).params
+    extra = {"natural_gradient": False} if task.method == "NGB" else {}
+    outcomes = []
+    for fold in range(N_FOLDS):
+        model = make(task.method, task.seed, **chosen, **extra)
+        outcomes.append(fit_and_score(model, *_fold(Task(task.dataset, task.method, fold), data_dir)))
+    means: dict[str, float | str] = {c: float(np.mean([o[c] for o in outcomes])) for c in SCORE_COLUMNS}
+    for metric in ("ACC", "F1", "AUC"):
+        means[f"{metric}_folds"] = " ".join(f"{o[metric]:.5f}" for o in outcomes)
+    return {**means, "params": json.dumps(chosen)}
+
+
+TRAINING_ROWS = "scored on training rows"
+OVER, UNDER = "over-sampled before the split", "under-sampled before the split"
+
+
+def _leak_wanted(dataset: str, method: str, setting: str) -> bool:
+    """Resample the two sets whose printed F1 is their ACC; score training rows with four methods."""
+    if setting == TRAINING_ROWS:
+        return method in ("RF", "LGBM", *SCBOOSTS)
+    if dataset == "Scene" and setting == OVER:
+        return method in ("RF", "XGB", "LGBM", *SCBOOSTS)
+    return dataset in ("QSAR", "Scene")
+
+
+_GRID = [(n, 100) for n in (1000, 2000, 4000, 8000, 16000)] + [(4000, T) for T in (25, 50, 200, 400)]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "table1": Experiment("Table 1: out-of-the-box performance", defaults),
+    "table2": Experiment(
+        "Table 2: tuned baselines",
+        tuned,
+        columns=(*SCORE_COLUMNS, "ACC_folds", "F1_folds", "AUC_folds", "params"),
+        datasets=("QSAR", *THREE, "Creditcard", "OVA_Uterus"),
+        methods=tuple(BASELINES),
+    ),
+    "table3": Experiment(
+        "Table 3: diversity of the learners",
+        diversity,
+        columns=("Dis", "Q-s", "Amb", "learners", "weighted"),
+        datasets=THREE,
+    ),
+    "table4": Experiment(
+        "Table 4: ablation",
+        defaults,
+        datasets=THREE,
+        methods=(SCBOOST_PAPER,),
+        settings={
+            "SRP+CRW": {},
+            "SRP": {"weighting": None},
+            "CRW": {"projection_strength": 0.0},
+            "neither": {"projection_strength": 0.0, "weighting": None},
+        },
+    ),
+    "noise": Experiment(
+        "Figures 2 and 3: label noise",
+        label_noise,
+        datasets=("Jasmine", "Madelon"),
+        settings={f"noise={v}": {"noise": v} for v in (0.1, 0.2, 0.3)},
+    ),
+    "learning_rate": Experiment(
+        "Learning-rate sensitivity",
+        defaults,
+        datasets=THREE,
+        methods=SCBOOSTS,
+        settings={f"learning_rate={v}": {"learning_rate": v} for v in (0.001, 0.01, 0.05, 0.1, 0.5)},
+    ),
+    "covariance_penalty": Experiment(
+        "Sensitivity to the covariance penalty, which the paper does not state",
+        defaults,
+        datasets=("QSAR", *THREE),
+        methods=(SCBOOST_PAPER,),
+        settings={f"covariance_penalty={v}": {"covariance_penalty": v} for v in (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)},
+    ),
+    "spectrum": Experiment(
+        "Singular spectrum of the learners' predictions",
+        spectrum,
+        columns=("singular_values",),
+        datasets=("Jasmine",),
+        methods=("GBDT", *SCBOOSTS),
+    ),
+    "depth": Experiment(
+        "Tree depth, accuracy and redundancy",
+        depth,
+        columns=(*SCORE_COLUMNS, "redundancy"),
+        datasets=("Jasmine",),
+        methods=(SCBOOST_PAPER,),
+        settings={f"max_depth={v}": {"max_depth": v} for v in range(1, 9)},
+    ),
+    "complexity": Experiment(
+        "Complexity: exponents in rows and rounds",
+        complexity,
+        columns=("fit_seconds", "svd_seconds"),
+        datasets=("synthetic",),
+        methods=("literal", *SCBOOSTS),
+        settings={f"n={n} T={T}": {"n": n, "T": T} for n, T in _GRID},
+        n_folds=3,
+    ),
+    "collapse": Experiment(
+        "What the literal algorithm's weights and targets become",
+        collapse,
+        columns=(
+            *SCORES,
+            *(f"trees_kept_{penalty:g}" for penalty in COLLAPSE_PENALTIES),
+            "gap",
+            "F_largest",
+            "ACC_unweighted",
+            "AUC_unweighted",
+            "energy_kept",
+            "cosine",
+        ),
+        datasets=("QSAR", "Jasmine", "Madelon", "Elevators"),
+        methods=("literal",),
+        settings={"": {**LITERAL, "n_estimators": 100}},
+    ),
+    "protocols": Experiment(
+        "Other protocols and the figures they give",
+        leaky,
+        datasets=("QSAR", "Jasmine", "Scene", "Madelon", "Elevators", "Bioresponse"),
+        settings={
+            TRAINING_ROWS: {"train_on_test": True},
+            OVER: {"resample": oversample},
+            UNDER: {"resample": undersample},
+        },
+        wanted=_leak_wanted,
+    ),
+}
+QUICK_DATASETS = ("QSAR", "Jasmine", "Creditcard")
+QUICK_FOLDS = 3
+
+
+def perform(name: str, data_dir: str | None, history: Mapping[Any, Any] | None, task: Task) -> Values:
+    """Run one fold of the named experiment (a top-level function, so that worker processes can find it)."""
+    experiment = EXPERIMENTS[name]
+    params = {"history": history} if history is not None else experiment.settings[task.setting]
+    return experiment.work(task, params, data_dir)
+
+
+def run(
+    name: str,
+    out: Path,
+    *,
+    data_dir: str | None = None,
+    datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    n_folds: int = N_FOLDS,
+    trials: int = 50,
+    jobs: int = 1,
+    again: bool = False,
+    command: str = "",
+) -> list[Row]:
+    """Run an experiment, or what is left of it, and return its rows.
+
+    Parameters
+    ----------
+    name : str
+        A key of `EXPERIMENTS`.
+    out : Path
+        Directory of the result files.
+    data_dir : str, optional
+        Directory of Parquet files; OpenML otherwise.
+    datasets, methods : sequence of str, optional
+        Only these.
+    n_folds : int
+        Only the first folds.
+    trials : int
+        Optuna trials of each cell of Table 2.
+    jobs : int
+        Processes.
+    again : bool
+        Run also what is done (not for Table 2, whose trials build on each other).
+    command : str
+        Noted in the JSON file beside the rows.
+
+    Returns
+    -------
+    list of dict
+    """
+    experiment = EXPERIMENTS[name]
+    results = ResultFile(out / f"{name}.csv", experiment.columns)
+    chosen = datasets if datasets is not None else experiment.datasets
+    tasks = experiment.tasks(chosen, methods if methods is not None else experiment.methods, n_folds)
+    if not tasks:
+        raise ValueError(
+            f"nothing to do for {name}: it has the datasets {', '.join(experiment.datasets)} "
+            f"and the methods {', '.join(experiment.methods)}"
+        )
+    started = time.perf_counter()
+    if name == "table2":
+        rows = _tune(results, tasks, data_dir=data_dir, trials=trials, jobs=jobs)
+    else:
+        rows = run_tasks(tasks, partial(perform, name, data_dir, None), results, jobs=jobs, again=again)
+    write_provenance(
+        results.path,
+        command=command,
+        data=_sources(sorted({t.dataset for t in tasks}), data_dir),
+        extra={"minutes": round((time.perf_counter() - started) / 60, 1), "jobs": jobs, **_settings(tasks)},
+    )
+    return rows
+
+
+def _tune(results: ResultFile, tasks: Sequence[Task], *, data_dir: str | None, trials: int, jobs: int) -> list[Row]:
+    """Go trial by trial over all cells, so that a run cut short leaves all cells about equally far."""
+    cells = dict.fromkeys((task.dataset, task.method) for task in tasks)
+    rows: list[Row] = []
+    for trial in range(trials):
+        history: dict[tuple[str, str], list[Row]] = {}
+        for row in sorted(results.rows(), key=lambda r: int(r["fold"])):
+            if row["status"] == "ok" and int(row["fold"]) < trial:
+                history.setdefault((row["dataset"], row["method"]), []).append(row)
+        batch = [Task(dataset, method, trial) for dataset, method in cells]
+        rows += run_tasks(batch, partial(perform, "table2", data_dir, history), results, jobs=jobs)
+    return rows
+
+
+def _sources(datasets: Sequence[str], data_dir: str | None) -> dict[str, str]:
+    found = {}
+    for name in datasets:
+        if name not in REGISTRY:
+            found[name] = "made up by scikit-learn's make_classification"
+            continue
+        try:
+            dataset = prepared(name, data_dir)
+        except DataError as error:
+            found[name] = f"not available: {error}"
+        else:
+            found[name] = f"{dataset.source} sha256:{dataset.checksum} {dataset.X.shape[0]} x {dataset.X.shape[1]}"
+    return found
+
+
+def _settings(tasks: Sequence[Task]) -> dict[str, Any]:
+    """Parameters of the SCBoost columns, so that the choices the paper leaves open are on record."""
+    return {
+        method: {name: _plain(value) for name, value in make(method, SEED).get_params(deep=False).items()}
+        for method in SCBOOSTS
+        if any(task.method == method for task in tasks)
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``scboost reproduce``."""
+    parser = subparsers.add_parser(
+        "reproduce",
+        help="run the paper's tables and figures",
+        description="Run the paper's tables and figures. A run that is stopped goes on where it was.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="experiments:\n"
+        + "\n".join(f"  {name:<20}{e.title}" for name, e in EXPERIMENTS.items())
+        + "\n  timing              Wall-clock table: the fit times of table1"
+        + "\n  all                 all of them, then the page"
+        + "\n  page                only render the page from the result files",
+    )
+    parser.add_argument("names", nargs="+", metavar="EXPERIMENT", help="see below")
+    parser.add_argument("--quick", action="store_true", help="three small sets, three folds, three trials: minutes")
+    parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE}, else OpenML)")
+    parser.add_argument("--out", type=Path, default=Path("scboost-reproduction"), help="directory of the result files")
+    parser.add_argument("--page", type=Path, help="where the page goes (default: <out>/reproduction.md)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
+    parser.add_argument("--again", action="store_true", help="run the chosen folds again and replace their rows")
+    parser.add_argument("--datasets", nargs="+", metavar="NAME", help="only these data sets")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these methods")
+    parser.add_argument("--folds", type=int, default=N_FOLDS, help="only the first folds")
+    parser.add_argument("--trials", type=int, default=50, help="Optuna trials of each cell of table2")
+    parser.set_defaults(func=_command)
+
+
+def _command(args: argparse.Namespace) -> int:
+    from scboost_bench.reproduction_page import section, write_page
+
+    try:
+        names = _checked_names(args)
+        directory = resolve_data_dir(args.data_dir)
+        out = args.out / "quick" if args.quick else args.out
+        for name in names:
+            # The wall-clock table is made of the fit times of Table 1.
+            source = "table1" if name == "timing" else name
+            run(
+                source,
+                out,
+                data_dir=None if directory is None else str(directory),
+                datasets=_chosen_datasets(args, EXPERIMENTS[source]),
+                methods=args.methods,
+                n_folds=min(args.folds, QUICK_FOLDS) if args.quick else args.folds,
+                trials=min(args.trials, QUICK_FOLDS) if args.quick else args.trials,
+                jobs=args.jobs,
+                again=args.again,
+                command=_command_text(args, name),
+            )
+            print(section(name, out))
+        if set(args.names) & {"all", "page"}:
+            page = args.page or out / "reproduction.md"
+            write_page(out, page)
+            print(f"wrote {page}")
+    except (DataError, StorageError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; the finished folds are kept, run the same command again to go on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _checked_names(args: argparse.Namespace) -> list[str]:
+    """Return the experiments to run; whatever is wrong with the arguments is said before any work."""
+    known = [*EXPERIMENTS, "timing"]
+    for name in args.names:
+        if name not in (*known, "all", "page"):
+            raise ValueError(f"unknown experiment {name!r}; known: {', '.join((*known, 'all', 'page'))}")
+    for method in args.methods or ():
+        if method not in (*METHODS, "literal"):
+            raise ValueError(f"unknown method {method!r}; known: {', '.join((*METHODS, 'literal'))}")
+    if not 1 <= args.folds <= N_FOLDS:
+        raise ValueError(f"--folds must be between 1 and {N_FOLDS}, got {args.folds}")
+    for option in ("jobs", "trials"):
+        if getattr(args, option) < 1:
+            raise ValueError(f"--{option} must be at least 1, got {getattr(args, option)}")
+    for name in args.datasets or ():
+        info(name)
+    return known if "all" in args.names else [name for name in args.names if name != "page"]
+
+
+def _chosen_datasets(args: argparse.Namespace, experiment: Experiment) -> list[str] | None:
+    if args.datasets:
+        return [info(name).name for name in args.datasets]
+    if args.quick:
+        return [name for name in experiment.datasets if name in (*QUICK_DATASETS, "synthetic")]
+    return None
+
+
+def _command_text(args: argparse.Namespace, name: str) -> str:
+    """Spell the command of one experiment, without the directories of the machine it ran on."""
+    words = ["scboost", "reproduce", name]
+    if args.quick:
+        words.append("--quick")
+    for option in ("datasets", "methods"):
+        if getattr(args, option):
+            words += [f"--{option}", *getattr(args, option)]
+    for option, default in (("folds", N_FOLDS), ("trials", 50), ("jobs", 1)):
+        if getattr(args, option) != default:
+            words += [f"--{option}", str(getattr(args, option))]
+    return " ".join(words)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``python -m scboost_bench.reproduce EXPERIMENT ...``, the same as ``scboost reproduce``."""
+    parser = argparse.ArgumentParser(prog="scboost")
+    add_parser(parser.add_subparsers(required=True))
+    args = parser.parse_args(["reproduce", *(sys.argv[1:] if argv is None else argv)])
+    return int(args.func(args))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,298 @@
+"""The experiments on a made-up set that takes QSAR's place, and the page made from known result files."""
+
+import csv
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scboost_bench import datasets, reproduce, reproduction_page
+from scboost_bench.baselines import BASELINES, SCBOOST, SCBOOST_PAPER
+from scboost_bench.datasets import content_checksum
+from scboost_bench.protocol import KEY, SCORE_COLUMNS, StorageError, Task
+from scboost_bench.reproduce import EXPERIMENTS, OVER, TRAINING_ROWS, main, run
+from scboost_bench.reproduction_page import Results, paper, section, write_page
+
+N, POSITIVE = 120, 30
+
+
+@pytest.fixture
+def data_dir(monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 4)).round(3)
+    y = np.zeros(N, dtype=np.int64)
+    y[np.argsort(X[:, 0] + rng.normal(size=N) / 2)[-POSITIVE:]] = 1
+    columns = list("abcd")
+    entry = replace(
+        datasets.REGISTRY["QSAR"],
+        n_rows=N,
+        n_columns=4,
+        n_positive=POSITIVE,
+        checksum=content_checksum(columns, X, y),
+    )
+    monkeypatch.setitem(datasets.REGISTRY, "QSAR", entry)
+    directory = tmp_path / "data"
+    directory.mkdir()
+    pd.DataFrame(X, columns=columns).assign(target=y).to_parquet(directory / "qsar_biodeg.parquet")
+    return str(directory)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Record what each fit sees instead of fitting."""
+    seen = []
+
+    def record(model, X, y, X_test, y_test):
+        seen.append((X, y, X_test, y_test))
+        return dict.fromkeys(SCORE_COLUMNS, 0.5)
+
+    monkeypatch.setattr(reproduce, "fit_and_score", record)
+    return seen
+
+
+def rows_of(X):
+    return {tuple(row) for row in X}
+
+
+def test_every_table_and_figure_of_the_paper_has_an_experiment():
+    figures = {"noise", "learning_rate", "spectrum", "depth"}
+    assert {"table1", "table2", "table3", "table4", "complexity", *figures} <= set(EXPERIMENTS)
+    assert set(reproduction_page.SECTIONS) == {*EXPERIMENTS, "timing"}
+
+
+def test_table1_runs_resumes_and_leaves_its_provenance(data_dir, tmp_path):
+    arguments = {"data_dir": data_dir, "datasets": ["QSAR"], "methods": ["RF", SCBOOST]}
+    first = run("table1", tmp_path, n_folds=1, command="first", **arguments)
+    both = run("table1", tmp_path, n_folds=2, command="second", **arguments)
+    assert [row["status"] for row in both] == ["ok"] * 4
+    assert first[0] in both
+    assert all(0.5 < float(row["AUC"]) <= 1 for row in both)
+    runs = json.loads((tmp_path / "table1.json").read_text())["runs"]
+    assert [r["command"] for r in runs] == ["first", "second"]
+    assert runs[0]["data"]["QSAR"].startswith("parquet:qsar_biodeg sha256:")
+    assert runs[0][SCBOOST]["n_estimators"] == 100
+    assert data_dir not in (tmp_path / "table1.json").read_text()
+
+
+def test_rows_are_replaced_when_asked(data_dir, tmp_path, fits):
+    arguments = {"data_dir": data_dir, "datasets": ["QSAR"], "methods": ["RF", "ADA"], "n_folds": 1}
+    run("table1", tmp_path, **arguments)
+    run("table1", tmp_path, **arguments)
+    assert len(fits) == 2
+    run("table1", tmp_path, **{**arguments, "methods": ["RF"]}, again=True)
+    assert len(fits) == 3
+    assert len(Results(tmp_path, "table1").rows) == 2
+
+
+def test_a_missing_baseline_and_a_missing_set_are_rows_and_the_rest_runs(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    arguments = {"data_dir": data_dir, "datasets": ["QSAR", "OVA_Uterus"], "methods": ["LGBM", "RF"], "n_folds": 1}
+    rows = run("table1", tmp_path, **arguments)
+    assert {(row["dataset"], row["method"]): row["status"].split(":")[0] for row in rows} == {
+        ("QSAR", "LGBM"): "not installed",
+        ("QSAR", "RF"): "ok",
+        ("OVA_Uterus", "LGBM"): "not installed",
+        ("OVA_Uterus", "RF"): "no data",
+    }
+    text = section("table1", tmp_path)
+    assert "LGBM needs the package lightgbm" in text
+    assert "from OpenML only" in text
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3])
+def test_noise_flips_that_many_training_labels_and_no_test_label(data_dir, fits, noise):
+    task = Task("QSAR", "RF", 3)
+    reproduce.label_noise(task, {"noise": noise}, data_dir)
+    reproduce.defaults(task, {}, data_dir)
+    (X, noisy, _, y_test), (X_clean, clean, _, y_test_clean) = fits
+    assert np.sum(noisy != clean) == round(noise * len(clean))
+    assert X.tolist() == X_clean.tolist()
+    assert y_test.tolist() == y_test_clean.tolist()
+
+
+def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
+    task = Task("QSAR", "RF", 0)
+    reproduce.defaults(task, {}, data_dir)
+    reproduce.leaky(task, EXPERIMENTS["protocols"].settings[TRAINING_ROWS], data_dir)
+    reproduce.leaky(task, EXPERIMENTS["protocols"].settings[OVER], data_dir)
+    honest, all_rows, over = (len(rows_of(X) & rows_of(X_test)) for X, _, X_test, _ in fits)
+    assert honest == 0
+    assert all_rows == len(fits[1][2])
+    assert over > 0
+    assert fits[2][3].mean() == 0.5
+
+
+def test_the_literal_algorithm_reports_its_collapse(data_dir, tmp_path):
+    (row,) = run("collapse", tmp_path, data_dir=data_dir, datasets=["QSAR"], n_folds=1)
+    energy = [float(v) for v in row["energy_kept"].split()]
+    assert row["status"] == "ok"
+    assert len(energy) == 100
+    assert energy[0] == 1.0
+    assert 0 <= min(energy) <= max(energy) <= 1.0
+    assert 1 <= int(row["trees_kept_0.1"]) <= 100
+    assert float(row["F_largest"]) <= 1.0
+    assert float(row["gap"]) < 1e-6
+
+
+def test_trials_after_an_interruption_are_those_of_an_uninterrupted_run(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", lambda method, seed, **params: params)
+
+    def score(model, *fold):
+        return dict.fromkeys(SCORE_COLUMNS, 1 / (1 + abs(model["n_estimators"] - 120)))
+
+    monkeypatch.setattr(reproduce, "fit_and_score", score)
+    arguments = {"data_dir": data_dir, "datasets": ["QSAR"], "methods": ["RF", "ADA"]}
+    whole = run("table2", tmp_path / "a", trials=13, **arguments)
+    run("table2", tmp_path / "b", trials=11, **arguments)
+    parts = run("table2", tmp_path / "b", trials=13, **arguments)
+    assert whole == parts
+    params = [json.loads(row["params"]) for row in whole if row["method"] == "RF"]
+    assert len({p["n_estimators"] for p in params}) > 5
+    assert all(50 <= p["n_estimators"] <= 200 and 3 <= p["max_depth"] <= 8 for p in params)
+
+
+@pytest.mark.parametrize("name", ["table3", "spectrum", "depth"])
+def test_the_measures_of_the_learners(data_dir, tmp_path, monkeypatch, name):
+    small = replace(EXPERIMENTS[name], datasets=("QSAR",))
+    monkeypatch.setitem(EXPERIMENTS, name, small)
+    rows = run(name, tmp_path, data_dir=data_dir, n_folds=1)
+    assert {row["status"] for row in rows} == {"ok"}
+    for row in rows:
+        if name == "table3":
+            assert 0 <= float(row["Dis"]) <= 0.51
+            assert -1 <= float(row["Q-s"]) <= 1
+        if name == "spectrum":
+            s = [float(v) for v in row["singular_values"].split()]
+            assert s[0] == 1.0
+            assert s == sorted(s, reverse=True)
+    assert "QSAR" in section(name, tmp_path) or name == "depth"
+
+
+def test_complexity_times_the_svds(tmp_path, monkeypatch):
+    settings = {"n=200 T=5": {"n": 200, "T": 5}}
+    monkeypatch.setitem(EXPERIMENTS, "complexity", replace(EXPERIMENTS["complexity"], settings=settings))
+    rows = run("complexity", tmp_path, n_folds=1)
+    assert {row["status"] for row in rows} == {"ok"}
+    assert all(float(row["fit_seconds"]) > 0 for row in rows)
+    assert [row["svd_seconds"] != "" for row in rows] == [row["method"] == "literal" for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table9"], "unknown experiment 'table9'; known: table1"),
+        (["table1", "--datasets", "iris"], "unknown dataset 'iris'; known: Madelon"),
+        (["table1", "--methods", "SVM"], "unknown method 'SVM'; known: RF"),
+        (["table1", "--folds", "11"], "--folds must be between 1 and 10, got 11"),
+        (["table1", "--jobs", "0"], "--jobs must be at least 1, got 0"),
+        (["table1", "--data-dir", "no/such/place"], "--data-dir is 'no/such/place', which is not a directory"),
+        (["table4", "--datasets", "Letter"], "nothing to do for table4: it has the datasets Jasmine"),
+    ],
+)
+def test_bad_arguments_are_said_before_any_work(words, message, tmp_path, capsys):
+    assert main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert f"error: {message}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_runs_prints_and_renders(data_dir, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["--data-dir", data_dir, "--out", str(out), "--datasets", "QSAR", "--methods", "RF"]
+    assert main(["table1", "timing", *words, "--folds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "## Table 1" in printed
+    assert "## Wall-clock table" in printed
+    assert main(["page", "--out", str(out), "--page", str(tmp_path / "page.md")]) == 0
+    assert "# The paper's evaluation, run again" in (tmp_path / "page.md").read_text()
+    command = json.loads((out / "table1.json").read_text())["runs"][0]["command"]
+    assert command == "scboost reproduce table1 --datasets QSAR --methods RF --folds 1"
+
+
+def test_quick_is_small():
+    class Args:
+        datasets = None
+        quick = True
+
+    chosen = reproduce._chosen_datasets(Args, EXPERIMENTS["table1"])
+    assert set(chosen) == {"QSAR", "Jasmine", "Creditcard"}
+
+
+def test_a_full_disk_is_said_and_the_folds_are_kept(data_dir, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    words = ["table1", "--data-dir", data_dir, "--out", str(out), "--datasets", "QSAR", "--methods", "RF"]
+    assert main([*words, "--folds", "1"]) == 0
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("scboost_bench.protocol.os.fsync", full)
+    assert main([*words, "--folds", "2"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert Results(out, "table1").values(("QSAR", "RF", ""), "ACC")
+
+
+def write(path, columns, rows):
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, [*KEY, *columns, "status"], restval="")
+        writer.writeheader()
+        writer.writerows({"seed": 42, "setting": "", "status": "ok", **row} for row in rows)
+
+
+def test_the_papers_tables_are_complete():
+    sizes = {"table1": 10 * 3 * 8, "table2": 5 * 3 * 8, "table3": 3 * 3 * 8, "table4": 3 * 3 * 3, "timing": 5 * 8}
+    assert {name: len(paper(name)) for name in sizes} == sizes
+    assert paper("table1")["Madelon", "SCBoost", "ACC"] == 0.9396
+
+
+def test_every_cell_shows_ours_the_papers_and_the_difference(tmp_path):
+    rows = [
+        {"dataset": "Madelon", "method": m, "fold": f, "ACC": 0.70 + 0.01 * f, "F1": 0.5, "AUC": 0.6, "log_loss": 0.4}
+        for m in ("RF", SCBOOST_PAPER, SCBOOST)
+        for f in range(10)
+    ]
+    write(tmp_path / "table1.csv", SCORE_COLUMNS, rows)
+    text = section("table1", tmp_path)
+    assert "| RF | 0.7450# | 0.7150 | +0.0300 | 0.5000# | 0.7210 | -0.2210 |" in text
+    assert f"| {SCBOOST_PAPER} | 0.7450# | 0.9396 | -0.1946 |" in text
+    assert f"| {SCBOOST} | 0.7450 | - | - |" in text
+
+
+def test_the_exponents_of_a_known_law_are_found(tmp_path):
+    rows = [
+        {"dataset": "synthetic", "method": "literal", "fold": f, "setting": f"n={n} T={T}"}
+        | {"fit_seconds": 1e-9 * n * T**3 * (1 + f), "svd_seconds": 1e-9 * n**2 * T}
+        for n, T in [(100, 10), (200, 10), (400, 20), (400, 40), (800, 10)]
+        for f in range(2)
+    ]
+    write(tmp_path / "complexity.csv", ("fit_seconds", "svd_seconds"), rows)
+    results = Results(tmp_path, "complexity")
+    assert reproduction_page._exponents(results, "literal", "fit_seconds") == pytest.approx((1, 3))
+    assert reproduction_page._exponents(results, "literal", "svd_seconds") == pytest.approx((2, 1))
+
+
+def test_a_page_without_results_says_so_and_one_that_cannot_be_written_too(tmp_path):
+    write_page(tmp_path, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    assert text.count("Not run.") >= 8
+    assert "nan" not in text
+    with pytest.raises(StorageError, match="the result files are complete"):
+        write_page(tmp_path, tmp_path / "page.md" / "below" / "page.md")
+
+
+def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
+    folds = " ".join(["0.8"] * 10)
+    rows = [
+        {"dataset": "QSAR", "method": m, "fold": f, "ACC": 0.8 + 0.01 * f, "F1": 0.8, "AUC": 0.8, "params": "{}"}
+        | {f"{metric}_folds": folds for metric in ("ACC", "F1", "AUC")}
+        for m, n in (("RF", 4), ("ADA", 2))
+        for f in range(n)
+    ]
+    write(tmp_path / "table2.csv", EXPERIMENTS["table2"].columns, rows)
+    text = section("table2", tmp_path)
+    assert "**2 to 4 trials a cell**" in text
+    assert "| RF | 4 | 0.8300 |" in text
+    assert "| GBDT | not run |" in text
+    assert len(BASELINES) == 7
