@@ -161,7 +161,7 @@ def test_the_measures_of_the_learners(data_dir, tmp_path, monkeypatch, name):
     rows = run(name, tmp_path, data_dir=data_dir, n_folds=1)
     assert {row["status"] for row in rows} == {"ok"}
     for row in rows:
-        if name == "table3":
+        if name == "table3" and int(row["learners"]) > 1:  # a perfect first tree leaves nothing to a second
             assert 0 <= float(row["Dis"]) <= 0.51
             assert -1 <= float(row["Q-s"]) <= 1
         if name == "spectrum":

@@ -101,7 +101,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _number(value: float | None, digits: int = 4) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None or np.isnan(value) else f"{value:.{digits}f}"
 
 
 def _difference(ours: float | None, theirs: float | None) -> str:
