@@ -136,10 +136,11 @@ def boost(
         r, curvature = loss.residual(y, state.F)
         mean_loss = loss.mean(y, state.F, sample_weight)
 
+        q = np.empty_like(r) if state.histories else r
         projections = [
-            h.project(r_k, alpha=dials.alpha, gamma=dials.gamma) for h, r_k in zip(state.histories, r)
+            history.project(r[k], alpha=dials.alpha, gamma=dials.gamma, out=q[k])
+            for k, history in enumerate(state.histories)
         ]
-        q = np.stack([p.innovation for p in projections]) if projections else r
         if _is_constant(q):
             state.stop_reason = "the innovation is constant: nothing is left to learn"
             return
@@ -158,9 +159,7 @@ def boost(
                 if learner.leaf is None:
                     raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
                 n_leaves = len(learner.values)
-                steps = loss.leaf_steps(
-                    learner.leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, dials.l2
-                )
+                steps = loss.leaf_steps(learner.leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, dials.l2)
                 learner.values = engine.constrain(learner, steps, curvature[k]).astype(r.dtype)
             h = learner.predictions()
             state.F[k] += dials.eta * h
@@ -172,9 +171,7 @@ def boost(
 
 def _is_constant(q: FloatArray) -> bool:
     size = np.abs(q).max(axis=1, initial=0)
-    return bool(
-        np.all(np.ptp(q, axis=1) <= 16 * np.finfo(q.dtype).eps * np.maximum(size, np.finfo(q.dtype).tiny))
-    )
+    return bool(np.all(np.ptp(q, axis=1) <= 16 * np.finfo(q.dtype).eps * np.maximum(size, np.finfo(q.dtype).tiny)))
 
 
 def _row_weights(

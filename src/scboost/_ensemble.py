@@ -5,7 +5,6 @@ Scores are ``F(x) = intercept + sum_t w_t h_t(x)``, one sum for each of the K ou
 
 from __future__ import annotations
 
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -156,7 +155,7 @@ class TreeEnsemble(Ensemble):
 
     def _build(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> xgboost.Booster:
         K = self.n_outputs
-        trees = []
+        trees: list[Tree] = []
         for t in kept:
             for k in range(K):
                 tree = dict(self._trees[t * K + k], id=len(trees))
@@ -202,7 +201,7 @@ class TreeEnsemble(Ensemble):
             },
             "version": [3, 1, 0],
         }
-        booster = import_xgboost().Booster()
+        booster: xgboost.Booster = import_xgboost().Booster()
         booster.load_model(bytearray(_ubjson.encode(document)))
         return booster
 
@@ -279,7 +278,7 @@ class EstimatorEnsemble(Ensemble):
         if leaves is None:
             return np.asarray(self.estimators[i].predict(X), dtype=np.float64)
         nodes, values = leaves
-        return values[np.searchsorted(nodes, self.estimators[i].apply(X))]
+        return np.asarray(values[np.searchsorted(nodes, self.estimators[i].apply(X))])
 
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Scores of shape (K, n); see :class:`Ensemble`."""

@@ -21,6 +21,7 @@ FloatArray = npt.NDArray[np.floating]
 _GRAM_FLOOR = 1e-9
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
+_SMALL = 48  # up to this size all eigenvectors cost no more than the leading ones
 _BLOCK = 1 << 16  # numbers converted to float64 at a time: half a megabyte stays in cache
 
 
@@ -94,6 +95,7 @@ class History:
         self._weight = sample_weight
         self._appended = 0
         self._in_gram = 0
+        self._k_before = 0
         self._basis: _Basis | None = None
 
     def __len__(self) -> int:
@@ -122,7 +124,7 @@ class History:
         self._H[self._appended % len(self._H)] = h
         self._appended += 1
 
-    def project(self, r: FloatArray, *, alpha: float, gamma: float = 1.0) -> Projection:
+    def project(self, r: FloatArray, *, alpha: float, gamma: float = 1.0, out: FloatArray | None = None) -> Projection:
         """Split a residual into what history spans and what is new.
 
         Parameters
@@ -133,6 +135,8 @@ class History:
             Share of the history's energy that the projected directions must hold.
         gamma : float in [0, 1], default=1.0
             Share of the historical component that is removed.
+        out : ndarray of shape (n,), optional
+            Where to put the innovation.
 
         Returns
         -------
@@ -141,18 +145,38 @@ class History:
         """
         b, r_energy = self._inner_products(r)
         t = len(self)
-        eigenvalues, V = (
-            linalg.eigh(self._G[:t, :t], check_finite=False) if t else (np.zeros(0), np.zeros((0, 0)))
-        )
-        eigenvalues, V = np.maximum(eigenvalues[::-1], 0.0), V[:, ::-1]
-        k, kept = _leading(eigenvalues, alpha)
-        if k and (alpha == 1.0 or eigenvalues[k - 1] < _GRAM_FLOOR * eigenvalues[0]):
-            return self._project_on_basis(r, r_energy, alpha, gamma)
+        if alpha == 1.0:
+            return self._project_on_basis(r, r_energy, alpha, gamma, out)
+        eigenvalues, V, k, kept = self._principal_directions(alpha)
+        if k and eigenvalues[k - 1] < _GRAM_FLOOR * eigenvalues[0]:
+            return self._project_on_basis(r, r_energy, alpha, gamma, out)
         coordinates = V[:, :k].T @ b
         c = V[:, :k] @ (coordinates / eigenvalues[:k])
-        q = _subtract(r, gamma * c, self._H[:t])
+        q = np.empty_like(r) if out is None else out
+        if k:
+            np.subtract(r, (gamma * c).astype(self._H.dtype) @ self._H[:t], out=q, casting="same_kind")
+        else:
+            q[:] = r
         p_energy = min(float(np.sum(coordinates**2 / eigenvalues[:k])), r_energy)
         return Projection(q, k, kept, p_energy, r_energy - p_energy)
+
+    def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
+        """Eigenpairs of G, largest first, enough to hold a share alpha of its trace; k and the share held."""
+        t = len(self)
+        G = self._G[:t, :t]
+        total = float(np.trace(G))
+        wanted = t if t <= _SMALL else min(t, self._k_before + 8)
+        while True:
+            if wanted == t:
+                eigenvalues, V = np.linalg.eigh(G)
+            else:  # LAPACK computes the leading pairs only; the trace tells whether they are enough
+                eigenvalues, V = linalg.eigh(G, subset_by_index=[t - wanted, t - 1], check_finite=False)
+            eigenvalues = np.maximum(eigenvalues[::-1], 0.0)
+            if wanted == t or eigenvalues.sum() >= alpha * total:
+                k, kept = _leading(eigenvalues, alpha, total)
+                self._k_before = k
+                return eigenvalues, V[:, ::-1], k, kept
+            wanted = min(t, 2 * wanted)
 
     def _inner_products(self, r: FloatArray) -> tuple[FloatArray, float]:
         """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed."""
@@ -175,7 +199,9 @@ class History:
         self._in_gram = self._appended
         return sums[-1, :t], float(sums[-1, t])
 
-    def _project_on_basis(self, r: FloatArray, r_energy: float, alpha: float, gamma: float) -> Projection:
+    def _project_on_basis(
+        self, r: FloatArray, r_energy: float, alpha: float, gamma: float, out: FloatArray | None
+    ) -> Projection:
         root = None if self._weight is None else np.sqrt(self._weight)
         if self._basis is None or self._basis.first != self._appended - len(self):
             self._basis = _Basis(self._H.shape[1], len(self._H), self._appended - len(self))
@@ -183,14 +209,14 @@ class History:
             h = np.asarray(self._H[i % len(self._H)], dtype=np.float64)
             self._basis.append(h if root is None else h * root)
         U, energies = self._basis.principal_directions()
-        k, kept = _leading(energies, alpha)
+        k, kept = _leading(energies, alpha, float(energies.sum()))
         z = np.asarray(r, dtype=np.float64)
         z = z if root is None else z * root
         coordinates = U[:, :k].T @ (self._basis.Q @ z)
         p = (U[:, :k] @ coordinates) @ self._basis.Q
         if root is not None:
             p = np.divide(p, root, out=np.zeros_like(p), where=root > 0)
-        q = (np.asarray(r, dtype=np.float64) - gamma * p).astype(r.dtype)
+        q = np.subtract(r, gamma * p, out=np.empty_like(r) if out is None else out, casting="same_kind")
         p_energy = min(float(coordinates @ coordinates), r_energy)
         return Projection(q, k, kept, p_energy, r_energy - p_energy)
 
@@ -231,20 +257,11 @@ class _Basis:
         return U, s**2
 
 
-def _leading(energies: FloatArray, alpha: float) -> tuple[int, float]:
-    """Smallest k whose leading energies (descending) hold at least a share alpha, and the share they hold."""
-    total = float(energies.sum())
+def _leading(energies: FloatArray, alpha: float, total: float) -> tuple[int, float]:
+    """Smallest k whose leading energies (descending) hold a share alpha of the total, and the share held."""
     if total <= 0.0:
         return 0, 0.0
     rank = int(np.count_nonzero(energies > _RANK_FLOOR**2 * energies[0]))
     shares = np.cumsum(energies) / total
     k = rank if alpha == 1.0 else min(int(np.searchsorted(shares, alpha)) + 1, rank)
     return k, min(float(shares[k - 1]), 1.0)
-
-
-def _subtract(r: FloatArray, c: FloatArray, H: FloatArray) -> FloatArray:
-    """``r - c H`` in the dtype of r."""
-    if not c.any():
-        return r.copy()
-    q = c.astype(H.dtype) @ H
-    return np.subtract(r, q, out=q) if q.dtype == r.dtype else r - q.astype(r.dtype)

@@ -7,6 +7,7 @@ length n: 0/1 for two classes, class numbers for many, real numbers for regressi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,7 @@ class Loss(ABC):
             r, curvature = r * sample_weight, curvature * sample_weight
         G = np.bincount(leaf, weights=r, minlength=n_leaves)
         D = np.bincount(leaf, weights=curvature, minlength=n_leaves) + l2
-        return np.divide(G, D, out=np.zeros(n_leaves), where=D > 0)
+        return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
 
 
 class LogisticLoss(Loss):
@@ -99,18 +100,33 @@ class LogisticLoss(Loss):
         return np.array([special.logit(np.average(y, weights=sample_weight))])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
-        p = special.expit(F)
-        curvature = p * (1 - p)
+        p = _expit(F)
+        curvature = 1 - p
+        curvature *= p
         np.maximum(curvature, _MIN_CURVATURE, out=curvature)
         return np.subtract(y, p, out=p), curvature
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
-        margin = np.where(y > 0, -F[0], F[0])
-        return np.asarray(np.logaddexp(0, margin, out=margin))
+        # max(m, 0) + log(1 + exp(-|m|)) with m = F for class 0 and -F for class 1
+        losses = np.abs(F[0])
+        np.exp(np.negative(losses, out=losses), out=losses)
+        losses += 1
+        np.log(losses, out=losses)
+        m = F[0] * (1 - 2 * y)
+        losses += np.maximum(m, 0, out=m)
+        return np.asarray(losses)
 
     def inverse_link(self, F: FloatArray) -> FloatArray:
         p = special.expit(F[0])
         return np.stack([1 - p, p], axis=1)
+
+
+def _expit(F: FloatArray) -> FloatArray:
+    """Logistic function by NumPy's vectorised exponential, several times faster in float32 than SciPy's."""
+    with np.errstate(over="ignore"):  # exp(-F) = inf gives the right limit, 0
+        p = np.exp(-F)
+    p += 1
+    return np.asarray(np.reciprocal(p, out=p))
 
 
 class SoftmaxLoss(Loss):
@@ -139,7 +155,7 @@ class SoftmaxLoss(Loss):
         np.maximum(curvature, _MIN_CURVATURE, out=curvature)
         np.negative(p, out=p)
         p[y.astype(np.intp), np.arange(len(y))] += 1
-        return p, curvature
+        return np.asarray(p), np.asarray(curvature)
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
         chosen = F[y.astype(np.intp), np.arange(len(y))]
@@ -197,7 +213,7 @@ class QuantileLoss(_RegressionLoss):
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
         e = y - F[0]
-        return np.maximum(self.quantile * e, (self.quantile - 1) * e)
+        return np.asarray(np.maximum(self.quantile * e, (self.quantile - 1) * e))
 
     def leaf_steps(
         self,
@@ -273,7 +289,7 @@ def _leaf_quantiles(
     w = np.ones(len(e)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[order]
     bounds = np.searchsorted(leaf[order], np.arange(n_leaves + 1))
     steps = np.zeros(n_leaves)
-    for j, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for j, (start, stop) in enumerate(pairwise(bounds)):
         if stop > start:
             cumulative = np.cumsum(w[start:stop])
             share = quantile * cumulative[-1]

@@ -25,7 +25,7 @@ class Progress:
         self._done = 0
         self._start = self._shown = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Progress:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
 
     def __exit__(

@@ -36,6 +36,16 @@ def decode(data: bytes | bytearray) -> Any:
     return value
 
 
+def decode_at(data: bytes | bytearray, start: int) -> Any:
+    """Decode only the value that starts at a given byte."""
+    return _decode(bytes(data[start:]), 0)[0]
+
+
+def key(name: str) -> bytes:
+    """Return the bytes of a key, to search for."""
+    return b"L" + _LENGTH.pack(len(name.encode())) + name.encode()
+
+
 def _length(data: bytes, at: int) -> tuple[int, int]:
     if data[at : at + 1] != b"L":  # XGBoost writes every length as a 64-bit integer
         raise ValueError(f"Expected a 64-bit length at byte {at}, got {data[at : at + 1]!r}.")
@@ -52,8 +62,8 @@ def _decode(data: bytes, at: int) -> tuple[Any, int]:
     if marker == b"{":
         mapping = {}
         while data[at : at + 1] != b"}":
-            key, at = _string(data, at)
-            mapping[key], at = _decode(data, at)
+            name, at = _string(data, at)
+            mapping[name], at = _decode(data, at)
         return mapping, at + 1
     if marker == b"[":
         if data[at : at + 1] == b"$":
@@ -61,7 +71,8 @@ def _decode(data: bytes, at: int) -> tuple[Any, int]:
             size, at = _length(data, at + 3)  # past "$x#"
             array = np.frombuffer(data, dtype, size, at)
             return array.astype(dtype.newbyteorder("=")), at + size * dtype.itemsize
-        size, items = -1, []
+        size = -1
+        items: list[Any] = []
         if data[at : at + 1] == b"#":
             size, at = _length(data, at + 1)
         while len(items) != size and data[at : at + 1] != b"]":
@@ -99,9 +110,8 @@ def encode(value: Any) -> bytes:
 def _encode(value: Any, out: bytearray) -> None:
     if isinstance(value, dict):
         out += b"{"
-        for key, item in value.items():
-            name = key.encode()
-            out += b"L" + _LENGTH.pack(len(name)) + name
+        for name, item in value.items():
+            out += key(name)
             _encode(item, out)
         out += b"}"
     elif isinstance(value, np.ndarray):
