@@ -371,7 +371,7 @@ def _minimise(
     Q, c = ridge, np.zeros(T)
     F = data.offset + data.margin(w)
     b = 0.0
-    previous = np.inf
+    previous, tiny = np.inf, False
     n = 0
     while True:
         if data.intercept:
@@ -393,16 +393,18 @@ def _minimise(
         if converged or n == max_iter:
             break
         # The second moments are most of the cost: keep them while they still make the gap fall fast.
-        stalled = gap > 0.1 * previous
-        if n == 0 or stalled:
+        if n == 0 or gap > 0.1 * previous:
             Q, c = data.moments(data.s * loss.curvature(y, F), centre=data.intercept)
             Q += ridge
-        previous = gap
         u = _minimise_model(Q, g, w, mu, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
         d = u - w
         slope = float(g @ d)
-        if slope >= 0 or (stalled and slope >= -_EPS * scale):  # rounding is all that is left to gain
+        # The gap falls with the square root of what is left to gain: go on below the objective's last digit, and
+        # stop when rounding keeps the gap itself from falling.
+        was_tiny, tiny = tiny, slope >= -_EPS * scale
+        if slope >= 0 or (was_tiny and tiny and gap > 0.5 * previous):
             break
+        previous = gap
         dF = data.margin(d) - c @ d
         before = loss.value(y, F)
         step = 1.0
@@ -440,7 +442,8 @@ def _minimise_model(Q: Array, g: Array, w: Array, mu: float, *, simplex: bool, g
     """
     T = len(w)
     diagonal = np.diag(Q)
-    unit = diagonal + 1e-3 * (diagonal.max() or 1.0)
+    # Where the loss has no curvature left, the gradient sets the scale: no step is longer than rounding can add.
+    unit = diagonal + max(1e-3 * float(diagonal.max()), float(np.abs(g).max()))
     tolerance = goal if simplex else float(np.sqrt(2 * mu * goal / T))
 
     def near_w(proximity: float, free: NDArray[np.bool_]) -> Array | None:
