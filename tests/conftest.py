@@ -1,0 +1,14 @@
+"""Fixtures that more than one suite uses."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """Folder of the real data sets, which a clone of the repository alone does not have."""
+    folder = Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data sets are not beside the repository")
+    return folder

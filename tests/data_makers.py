@@ -1,0 +1,80 @@
+"""Small data sets and strategies for legal parameters, shared by the suites."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+def two_classes(n=300, d=5, seed=0, *, flip=0.1):
+    """Continuous columns, a label that depends on two of them and on their product, some labels flipped."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X[:, 0] + X[:, 1] * X[:, 0] > 0.2).astype(int)
+    return X, np.where(rng.random(n) < flip, 1 - y, y)
+
+
+def three_classes(n=300, d=5, seed=0):
+    """Continuous columns and a label in {0, 1, 2} that depends on two of them, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n), [0.0, 0.9])
+
+
+def real_target(n=300, d=4, seed=0):
+    """Continuous columns and a smooth target with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=n)
+
+
+@st.composite
+def vectors(draw, *, max_rows=40, max_vectors=12):
+    """Prediction vectors as rows, of any rank: columns of mixed size, with copies, zeros and linear combinations."""
+    n = draw(st.integers(1, max_rows))
+    t = draw(st.integers(1, max_vectors))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    H = np.zeros((t, n))
+    for i in range(t):
+        kind = draw(st.sampled_from(["new", "new", "new", "copy", "zero", "combination"]))
+        if kind == "new" or (i == 0 and kind != "zero"):
+            H[i] = rng.normal(size=n) * draw(st.sampled_from([0.1, 1.0, 10.0]))
+        elif kind == "copy":
+            H[i] = H[rng.integers(i)]
+        elif kind == "combination":
+            H[i] = rng.normal(size=i) @ H[:i]
+    return H
+
+
+energy_thresholds = st.one_of(st.sampled_from([0.5, 0.9, 0.99, 0.999, 1.0]), st.floats(0.05, 1.0))
+
+
+@st.composite
+def legal_parameters(draw):
+    """Keyword arguments that SCBoostClassifier accepts, for a fit of a second at most."""
+    n_estimators = draw(st.integers(1, 6))
+    max_leaves = draw(st.sampled_from([None, 2, 7]))
+    weighting = draw(st.sampled_from([None, None, "simplex", "nonnegative"]))
+    rows = draw(st.sampled_from(["holdout", "out_of_fold", "fold_average"]))
+    rows = rows if weighting == "nonnegative" else "holdout"
+    return {
+        "n_estimators": n_estimators,
+        "learning_rate": draw(st.sampled_from(["auto", 0.05, 0.5, 1.0])),
+        "max_depth": draw(st.integers(1, 6)) if max_leaves is None else draw(st.sampled_from([None, 3])),
+        "max_leaves": max_leaves,
+        "min_child_weight": draw(st.sampled_from([0.0, 1.0, 5.0])),
+        "reg_lambda": draw(st.sampled_from([0.0, 1.0, 30.0])),
+        "projection_strength": draw(st.sampled_from([0.0, 0.3, 1.0])),
+        "energy_threshold": draw(energy_thresholds),
+        "memory": draw(st.one_of(st.sampled_from(["auto", "all"]), st.integers(1, n_estimators))),
+        "leaf_rule": draw(st.sampled_from(["newton", "mean"])),
+        "init": draw(st.sampled_from(["prior", "zero"])),
+        "subsample": draw(st.sampled_from([1.0, 0.5])),
+        "colsample": draw(st.sampled_from([1.0, 0.6])),
+        "max_bin": draw(st.sampled_from([2, 16, 256])),
+        "weighting": weighting,
+        "weighting_rows": rows,
+        "n_folds": 2,
+        "covariance_penalty": draw(st.sampled_from([0.0, 0.1, 10.0])),
+        "early_stopping": draw(st.booleans()) and rows == "holdout",
+        "random_state": draw(st.integers(0, 100)),
+        "n_jobs": 1,
+    }

@@ -1,0 +1,237 @@
+"""Losses: derivatives, optimal constants, links, and agreement between losses that are special cases of each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, special
+from sklearn.metrics import log_loss, mean_pinball_loss, mean_poisson_deviance
+
+from scboost._loss import (
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    _leaf_quantiles,
+)
+
+LOSSES = {
+    "logistic": LogisticLoss(),
+    "softmax": SoftmaxLoss(3),
+    "squared": SquaredLoss(),
+    "quantile": QuantileLoss(0.3),
+    "huber": HuberLoss(0.7),
+    "poisson": PoissonLoss(),
+}
+quick = settings(deadline=None, max_examples=60)
+
+
+def targets(name, n, seed):
+    rng = np.random.default_rng(seed)
+    if name == "logistic":
+        return np.r_[0.0, 1.0, rng.integers(2, size=n - 2)]
+    if name == "softmax":
+        return np.r_[0.0, 1.0, 2.0, rng.integers(3, size=n - 3)]
+    if name == "poisson":
+        return np.r_[1.0, rng.poisson(2.0, size=n - 1)]
+    return rng.normal(size=n)
+
+
+def scores(name, n, seed):
+    return np.random.default_rng(seed + 1000).normal(size=(LOSSES[name].n_outputs, n))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@quick
+@given(seed=st.integers(0, 10_000))
+def test_residual_is_the_negative_derivative(name, seed):
+    loss, y, F = LOSSES[name], targets(name, 8, seed), scores(name, 8, seed)
+    r, _ = loss.residual(y, F)
+    step = 1e-5
+    if name in {"quantile", "huber"}:  # away from their kinks
+        F = np.where(np.abs(np.abs(y - F) - 0.7) < 2 * step, F + 0.01, F)
+        F = np.where(np.abs(y - F) < 2 * step, F + 0.01, F)
+        r, _ = loss.residual(y, F)
+    for k in range(loss.n_outputs):
+        shift = np.zeros_like(F)
+        shift[k] = step
+        numerical = (loss.row_losses(y, F + shift) - loss.row_losses(y, F - shift)) / (2 * step)
+        np.testing.assert_allclose(r[k], -numerical, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared", "poisson", "softmax"])
+@quick
+@given(seed=st.integers(0, 10_000))
+def test_curvature_is_the_second_derivative(name, seed):
+    loss, y, F = LOSSES[name], targets(name, 8, seed), scores(name, 8, seed)
+    _, curvature = loss.residual(y, F)
+    # Softmax uses twice the diagonal, an upper bound of the whole second derivative.
+    factor = 2 if name == "softmax" else 1
+    step = 1e-5
+    for k in range(loss.n_outputs):
+        shift = np.zeros_like(F)
+        shift[k] = step
+        numerical = -(loss.residual(y, F + shift)[0][k] - loss.residual(y, F - shift)[0][k]) / (2 * step)
+        np.testing.assert_allclose(curvature[k], factor * numerical, atol=1e-8)
+
+
+@quick
+@given(F=st.lists(st.floats(-5, 5), min_size=4, max_size=4))
+def test_softmax_curvature_bounds_the_second_derivative(F):
+    p = special.softmax(F)
+    bound = SoftmaxLoss(4).residual(np.array([0.0]), np.array(F)[:, None])[1][:, 0]
+    assert np.linalg.eigvalsh(np.diag(bound) - (np.diag(p) - np.outer(p, p))).min() >= -1e-12
+
+
+@pytest.mark.parametrize("name", ["quantile", "huber"])
+def test_losses_without_curvature_everywhere_use_one(name):
+    _, curvature = LOSSES[name].residual(targets(name, 8, 0), scores(name, 8, 0))
+    np.testing.assert_array_equal(curvature, np.ones((1, 8)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", LOSSES)
+@quick
+@given(seed=st.integers(0, 10_000))
+def test_initial_score_minimises_the_mean_loss(name, weighted, seed):
+    loss, y = LOSSES[name], targets(name, 30, seed)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, size=30) if weighted else None
+
+    def mean(constant):
+        return loss.mean(y, np.repeat(np.reshape(constant, (-1, 1)), 30, axis=1), weight)
+
+    start = loss.initial_score(y, weight)
+    assert start.shape == (loss.n_outputs,)
+    if loss.n_outputs == 1:
+        best = optimize.minimize_scalar(mean, bounds=(-10, 10), method="bounded", options={"xatol": 1e-10}).fun
+    else:
+        best = optimize.minimize(mean, np.zeros(loss.n_outputs), method="BFGS").fun
+    assert mean(start) <= best + 1e-9
+
+
+def test_integer_weights_are_repeated_rows_for_the_initial_score():
+    for name, loss in LOSSES.items():
+        y, weight = targets(name, 12, 5), np.tile([1.0, 2.0, 3.0], 4)
+        repeated = np.repeat(y, weight.astype(int))
+        np.testing.assert_allclose(
+            loss.initial_score(y, weight), loss.initial_score(repeated, None), atol=1e-9, err_msg=name
+        )
+
+
+@quick
+@given(seed=st.integers(0, 10_000))
+def test_two_class_softmax_is_the_binary_loss(seed):
+    y = targets("logistic", 20, seed)
+    F = scores("logistic", 20, seed)
+    both = np.vstack([-F / 2, F / 2])
+    binary, softmax = LogisticLoss(), SoftmaxLoss(2)
+    np.testing.assert_allclose(softmax.row_losses(y, both), binary.row_losses(y, F), atol=1e-12)
+    np.testing.assert_allclose(softmax.inverse_link(both), binary.inverse_link(F), atol=1e-12)
+    (r2, c2), (r1, c1) = softmax.residual(y, both), binary.residual(y, F)
+    np.testing.assert_allclose(r2[1], r1[0], atol=1e-12)
+    # Both outputs step, so that F moves by twice the step of one: with twice the curvature the Newton steps agree.
+    np.testing.assert_allclose(2 * r2[1] / c2[1], r1[0] / c1[0], rtol=1e-9)
+    start = softmax.initial_score(y, None)
+    np.testing.assert_allclose(start[1] - start[0], binary.initial_score(y, None)[0], atol=1e-12)
+
+
+@quick
+@given(seed=st.integers(0, 10_000))
+def test_special_cases_agree(seed):
+    y, F = targets("squared", 15, seed), scores("squared", 15, seed)
+    wide = HuberLoss(1e6)
+    np.testing.assert_allclose(wide.row_losses(y, F), SquaredLoss().row_losses(y, F), rtol=1e-12)
+    np.testing.assert_allclose(wide.residual(y, F)[0], SquaredLoss().residual(y, F)[0], rtol=1e-12)
+    np.testing.assert_allclose(wide.initial_score(y, None), SquaredLoss().initial_score(y, None), atol=1e-9)
+    np.testing.assert_allclose(QuantileLoss(0.5).row_losses(y, F), np.abs(y - F[0]) / 2, rtol=1e-12)
+    np.testing.assert_allclose(QuantileLoss(0.5).initial_score(y, None), [np.median(y)], atol=1e-12)
+
+
+def test_mean_agrees_with_scikit_learn():
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=40)
+    y, F = targets("logistic", 40, 1), scores("logistic", 40, 1)
+    expected = log_loss(y, LOSSES["logistic"].inverse_link(F), sample_weight=weight)
+    assert LOSSES["logistic"].mean(y, F, weight) == pytest.approx(expected, rel=1e-12)
+    y, F = targets("softmax", 40, 1), scores("softmax", 40, 1)
+    expected = log_loss(y, LOSSES["softmax"].inverse_link(F), sample_weight=weight)
+    assert LOSSES["softmax"].mean(y, F, weight) == pytest.approx(expected, rel=1e-12)
+    y, F = targets("quantile", 40, 1), scores("quantile", 40, 1)
+    expected = mean_pinball_loss(y, F[0], alpha=0.3, sample_weight=weight)
+    assert LOSSES["quantile"].mean(y, F, weight) == pytest.approx(expected, rel=1e-12)
+    y, F = targets("poisson", 40, 1), scores("poisson", 40, 1)
+    constant = np.average(special.xlogy(y, y) - y, weights=weight)
+    expected = mean_poisson_deviance(y, np.exp(F[0]), sample_weight=weight) / 2 - constant
+    assert LOSSES["poisson"].mean(y, F, weight) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", LOSSES)
+def test_residuals_keep_the_dtype_of_the_scores(name, dtype):
+    y, F = targets(name, 9, 0).astype(dtype), scores(name, 9, 0).astype(dtype)
+    kept = F.copy()
+    r, curvature = LOSSES[name].residual(y, F)
+    assert r.dtype == curvature.dtype == dtype
+    assert r.shape == curvature.shape == F.shape
+    np.testing.assert_array_equal(F, kept)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "y"), [("logistic", [0.0, 1.0]), ("softmax", [0.0, 2.0])])
+def test_saturated_probabilities_stay_finite_and_keep_some_curvature(name, y, dtype):
+    F = np.full((LOSSES[name].n_outputs, 2), -200.0, dtype=dtype)
+    F[-1] = 200.0
+    for sign in (1, -1):
+        r, curvature = LOSSES[name].residual(np.array(y, dtype=dtype), sign * F)
+        assert np.isfinite(r).all()
+        assert (curvature > 0).all()
+        assert np.isfinite(LOSSES[name].row_losses(np.array(y, dtype=dtype), sign * F)).all()
+
+
+# --- leaf steps ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("l2", [0.0, 2.5])
+@pytest.mark.parametrize("name", ["logistic", "squared", "poisson"])
+def test_newton_step_minimises_the_quadratic_model_of_its_leaf(name, l2, weighted):
+    loss, y, F = LOSSES[name], targets(name, 40, 3), scores(name, 40, 3)
+    rng = np.random.default_rng(4)
+    leaf = rng.integers(3, size=40)
+    weight = rng.uniform(0.5, 2, size=40) if weighted else None
+    r, c = loss.residual(y, F)
+    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)
+    w = np.ones(40) if weight is None else weight
+    for j in range(3):
+        rows = leaf == j
+        slope = np.sum(w[rows] * (-r[0, rows] + c[0, rows] * steps[j])) + l2 * steps[j]
+        assert slope == pytest.approx(0, abs=1e-10)
+    assert steps[3] == 0  # a leaf without rows does not move
+
+
+@quick
+@given(
+    e=st.lists(st.integers(-5, 5), min_size=1, max_size=15),
+    quantile=st.sampled_from([0.1, 0.25, 0.5, 0.9]),
+    data=st.data(),
+)
+def test_leaf_quantile_minimises_the_pinball_loss_and_reads_weights_as_repetitions(e, quantile, data):
+    e = np.array(e, dtype=float)
+    weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(e), max_size=len(e))), dtype=float)
+    one_leaf = np.zeros(len(e), dtype=int)
+    step = _leaf_quantiles(one_leaf, 1, e, weight, quantile)[0]
+
+    def mean(s):
+        return np.average(np.maximum(quantile * (e - s), (quantile - 1) * (e - s)), weights=weight)
+
+    assert mean(step) <= min(mean(s) for s in e) + 1e-12
+    repeated = np.repeat(e, weight.astype(int))
+    assert step == _leaf_quantiles(np.zeros(len(repeated), dtype=int), 1, repeated, None, quantile)[0]
+
+
+def test_quantile_steps_of_several_leaves_are_independent():
+    leaf = np.array([2, 0, 2, 0, 2, 0])
+    e = np.array([9.0, 1.0, 7.0, 3.0, 8.0, 2.0])
+    steps = QuantileLoss(0.5).leaf_steps(leaf, 3, e, np.zeros(6), np.zeros(6), np.ones(6), None, 1.0)
+    np.testing.assert_array_equal(steps, [2.0, 0.0, 8.0])
