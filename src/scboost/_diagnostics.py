@@ -354,7 +354,7 @@ def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
         codes = np.searchsorted(trees.classes, y).clip(0, len(trees.classes) - 1)
         unknown = y[trees.classes[codes] != y]
         if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}; the model knows {trees.classes.tolist()}.")
+            raise ValueError(f"y has the label {unknown.tolist()[0]!r}; the model knows {trees.classes.tolist()}.")
         return codes
     if trees.link in {"logit", "softmax"}:
         n_classes = max(2, trees.n_outputs)

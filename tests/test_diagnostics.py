@@ -1,0 +1,229 @@
+"""Measures against their definitions, written out by loops, NumPy or SciPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.datasets import make_classification, make_regression
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+from scboost import _diagnostics as dg
+from scboost._treematrix import tree_matrix
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_votes(seed, n=50, T=7):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n, T)) < rng.random(T), 1, -1).astype(np.int8)
+
+
+def random_trees(seed, n=60, T=8):
+    """Return stepwise columns, some of them repeats, one of them constant."""
+    rng = np.random.default_rng(seed)
+    H = rng.normal(size=(4, T))[rng.integers(0, 4, (n, T)), np.arange(T)] + rng.normal(size=(n, 1))
+    H[:, 3] = 2 * H[:, 0] - H[:, 1]
+    H[:, 5] = 0.25
+    return H
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds)
+def test_pairs_of_voters_against_loops(seed):
+    V = random_votes(seed)
+    right = random_votes(seed + 1) > 0
+    D, R = dg.pairwise_disagreement(V), dg.vote_correlation(V)
+    Q, DF = dg.q_statistic(right), dg.double_fault(right)
+    for i in range(V.shape[1]):
+        for j in range(V.shape[1]):
+            assert D[i, j] == pytest.approx(np.mean(V[:, i] != V[:, j]), abs=1e-12)
+            varies = V[:, i].std() > 0 and V[:, j].std() > 0
+            expected = np.corrcoef(V[:, i], V[:, j])[0, 1] if varies else np.nan
+            assert R[i, j] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+            a, b = right[:, i], right[:, j]
+            n11, n00, n10, n01 = sum(a & b), sum(~a & ~b), sum(a & ~b), sum(~a & b)
+            denominator = n11 * n00 + n10 * n01
+            expected = (n11 * n00 - n10 * n01) / denominator if denominator else np.nan
+            assert Q[i, j] == pytest.approx(expected, nan_ok=True)
+            assert DF[i, j] == pytest.approx(n00 / len(a))
+
+
+def test_counts_are_exact_over_many_blocks():
+    V = random_votes(0, n=40_000, T=3)
+    expected = [[np.count_nonzero(V[:, i] != V[:, j]) / len(V) for j in range(3)] for i in range(3)]
+    assert_allclose(dg.pairwise_disagreement(V), expected, rtol=0, atol=1e-15)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds, st.integers(2, 30))
+def test_mean_disagreement_has_its_upper_bound(seed, T):
+    V = random_votes(seed, n=20, T=T)
+    bound = (T // 2) * (T - T // 2) / (T * (T - 1) / 2)
+    assert dg.mean_of_pairs(dg.pairwise_disagreement(V)) <= bound + 1e-12
+    half = np.where(np.arange(T) < T // 2, 1, -1)[None].repeat(20, 0).astype(np.int8)
+    assert dg.mean_of_pairs(dg.pairwise_disagreement(half)) == pytest.approx(bound)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds)
+def test_ambiguity_decomposition_is_exact(seed):
+    rng = np.random.default_rng(seed)
+    H, w, y, b = rng.normal(size=(40, 6)), rng.random(6) + 0.01, rng.normal(size=40), rng.normal()
+    found = dg.ambiguity(H, w, b, y)
+    assert found.ensemble_error == pytest.approx(np.mean((b + H @ w - y) ** 2))
+    assert found.ensemble_error == pytest.approx(found.member_error - found.ambiguity)
+    assert dg.ambiguity(H, w, b).ambiguity == pytest.approx(found.ambiguity)
+    assert dg.ambiguity(H[:, :1].repeat(3, 1), np.ones(3)).ambiguity == pytest.approx(0, abs=1e-12)
+
+
+def test_ambiguity_needs_convex_weights():
+    with pytest.raises(ValueError, match="weights must be non-negative"):
+        dg.ambiguity(np.ones((3, 2)), np.array([1.0, -0.5]))
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds)
+def test_spectrum_is_that_of_the_standardised_matrix(seed):
+    H = random_trees(seed)
+    C = dg.tree_covariance(H)
+    assert_allclose(C, np.cov(H.T, bias=True), atol=1e-12)
+    Z = (H - H.mean(axis=0)) / np.where(H.std(axis=0) > 1e-12, H.std(axis=0), np.inf)
+    s = np.linalg.svd(Z, compute_uv=False)
+    assert_allclose(dg.singular_spectrum(C), s / s[0], atol=1e-7)
+    assert_allclose(dg.energy_by_component(C), s**2 / np.sum(s**2), atol=1e-12)
+    e = dg.energy_by_component(C)
+    assert dg.effective_rank(C) == pytest.approx(np.exp(-sum(x * np.log(x) for x in e if x > 1e-15)))
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds)
+def test_redundancy_is_the_r2_on_earlier_trees(seed):
+    H = random_trees(seed)
+    C = dg.tree_covariance(H)
+    ratio = dg.redundancy_ratio(C)
+    centred = H - H.mean(axis=0)
+    for t in range(H.shape[1]):
+        h, earlier = centred[:, t], centred[:, :t]
+        left = h - earlier @ np.linalg.lstsq(earlier, h, rcond=1e-10)[0]
+        variance = h @ h
+        expected = 1 - left @ left / variance if variance > 1e-12 else 1.0
+        assert ratio[t] == pytest.approx(expected, abs=1e-8)
+        assert dg.innovation(C)[t] == pytest.approx(left @ left / len(h), abs=1e-8)
+    assert ratio[0] == 0
+    assert ratio[3] == ratio[5] == 1
+
+
+def test_known_ends_of_the_scales():
+    rng = np.random.default_rng(0)
+    orthogonal = np.linalg.qr(np.c_[np.ones(64), rng.normal(size=(64, 5))])[0][:, 1:]
+    C = dg.tree_covariance(orthogonal)
+    assert dg.effective_rank(C) == pytest.approx(5)
+    assert_allclose(dg.singular_spectrum(C), 1)
+    assert_allclose(dg.redundancy_ratio(C), 0, atol=1e-12)
+    C = dg.tree_covariance(np.outer(rng.normal(size=64), [1.0, 2.0, -3.0]))
+    assert dg.effective_rank(C) == pytest.approx(1)
+    assert_allclose(dg.redundancy_ratio(C), [0, 1, 1])
+    C = dg.tree_covariance(np.full((64, 3), np.float32(0.1)))
+    assert dg.effective_rank(C) == 0
+    assert_allclose(dg.redundancy_ratio(C), 1)
+    assert_allclose(dg.energy_by_component(C), 0)
+    assert np.isnan(dg.tree_correlation(C)).all()
+    assert np.isnan(dg.mean_of_pairs(np.eye(1)))
+
+
+def test_noise_has_the_stated_redundancy():
+    n, T = 400, 40
+    ratio = np.mean(
+        [dg.redundancy_ratio(dg.tree_covariance(np.random.default_rng(s).normal(size=(n, T)))) for s in range(50)],
+        axis=0,
+    )
+    assert_allclose(ratio, np.arange(T) / (n - 1), atol=0.012)
+
+
+def binary(n=300):
+    return make_classification(n, 6, n_informative=4, n_redundant=0, random_state=0)
+
+
+def test_report_numbers_are_the_measures():
+    X, y = binary()
+    model = GradientBoostingClassifier(n_estimators=12, random_state=0).fit(X[:150], y[:150])
+    X, y = X[150:], y[150:]
+    report = dg.redundancy_report(model, X, y)
+    trees = tree_matrix(model, X)
+    right = (trees.H > 0) == (y == 1)[:, None]
+    assert report.n_trees == 12
+    assert report.library == "sklearn"
+    assert report.disagreement == pytest.approx(dg.mean_of_pairs(dg.pairwise_disagreement(trees.votes())))
+    assert report.double_fault == pytest.approx(dg.mean_of_pairs(dg.double_fault(right)))
+    assert report.tree_score == pytest.approx(right.mean())
+    assert report.ensemble_score == pytest.approx(model.score(X, y))
+    staged = [np.mean(p == y) for p in model.staged_predict(X)]
+    assert_allclose(report.truncation, staged)
+    for text in (str(report), report._repr_html_()):
+        assert "effective rank" in text
+        assert "GradientBoostingClassifier" in text
+        assert f"{report.ensemble_score:.4f}" in text
+    assert "Q-statistic" not in str(dg.redundancy_report(model, X))
+
+
+def test_report_of_many_classes_is_the_mean_over_classes():
+    X, y = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
+    labels = np.array(["c", "a", "b"])[y]
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, labels)
+    report = dg.redundancy_report(model, X, labels)
+    trees = tree_matrix(model, X)
+    ranks = [dg.effective_rank(dg.tree_covariance(trees.output(k).H)) for k in range(3)]
+    assert report.effective_rank == pytest.approx(np.mean(ranks))
+    assert report.ensemble_score == pytest.approx(model.score(X, labels))
+    assert "x 3 outputs" in report.title()
+
+
+@pytest.mark.parametrize("Model", [GradientBoostingRegressor, RandomForestRegressor, AdaBoostRegressor])
+def test_regression_votes_are_about_the_base(Model):
+    X, y = make_regression(200, 5, random_state=0)
+    y += 1000
+    model = Model(n_estimators=5, random_state=0).fit(X, y)
+    report = dg.redundancy_report(model, X, y)
+    assert report.score_name == "R2"
+    assert report.tree_score > 0.7  # around zero instead of the base every target would be on one side
+    assert 0 < report.disagreement < 0.5
+
+
+def test_truncated_forest_is_the_average_of_its_first_trees():
+    X, y = binary()
+    model = RandomForestClassifier(n_estimators=6, random_state=0).fit(X[:150], y[:150])
+    path = dg.truncation_path(tree_matrix(model, X), y)
+    first = np.mean([tree.predict_proba(X)[:, 1] for tree in model.estimators_[:3]], axis=0)
+    assert path[2] == pytest.approx(np.mean((first > 0.5) == y))
+
+
+def test_degenerate_ensembles_have_defined_values():
+    X, y = binary()
+    single = dg.redundancy_report(GradientBoostingClassifier(n_estimators=1).fit(X, y), X, y)
+    assert single.effective_rank == pytest.approx(1)
+    assert single.redundancy.tolist() == [0]
+    assert np.isnan(single.disagreement)
+    assert "undefined" in str(single)
+    constant = GradientBoostingClassifier(n_estimators=3, min_samples_leaf=200).fit(X, y)
+    report = dg.redundancy_report(constant, X, y)
+    assert report.effective_rank == 0
+    assert report.redundancy.tolist() == [1, 1, 1]
+    assert report.disagreement == 0
+    assert np.isnan(report.correlation)
+    assert np.isfinite(dg.redundancy_report(constant, X[y == 1], y[y == 1]).double_fault)
+
+
+def test_bad_targets():
+    X, y = binary()
+    model = GradientBoostingClassifier(n_estimators=2).fit(X, y)
+    with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
+        dg.redundancy_report(model, X, y[:10])
+    with pytest.raises(ValueError, match="label [78];"):
+        dg.redundancy_report(model, X, y + 7)

@@ -1,0 +1,84 @@
+"""Pictures: axes in, axes out, and what is drawn is what was measured."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+from scboost import _plots
+from scboost._diagnostics import redundancy_report
+
+mpl = pytest.importorskip("matplotlib")
+mpl.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(scope="module")
+def reports():
+    X, y = make_classification(200, 5, random_state=0)
+    boosted = GradientBoostingClassifier(n_estimators=8, random_state=0).fit(X, y)
+    forest = RandomForestClassifier(n_estimators=6, random_state=0).fit(X, y)
+    return redundancy_report(boosted, X, y), redundancy_report(forest, X)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def test_axes_in_axes_out(reports):
+    draw = [
+        lambda ax: _plots.plot_spectrum(*reports, ax=ax),
+        lambda ax: _plots.plot_energy(*reports, ax=ax),
+        lambda ax: _plots.plot_correlation(reports[0], ax=ax),
+        lambda ax: _plots.plot_innovation(reports[0], ax=ax),
+        lambda ax: _plots.plot_trees_kept({"first": ([1, 2], [0.5, 0.6])}, full=0.7, ax=ax),
+        lambda ax: _plots.plot_weights([1.0, 0.0, 2.0], reference=[1, 1, 1], ax=ax),
+    ]
+    for function in draw:
+        _, ax = plt.subplots()
+        assert function(ax) is ax
+        assert ax.get_title()
+        assert ax.get_xlabel()
+        made = function(None)
+        assert made is not ax
+        made.figure.canvas.draw()
+
+
+def test_lines_hold_the_numbers(reports):
+    ax = _plots.plot_spectrum(*reports, labels=["boosted", "forest"])
+    for line, report in zip(ax.lines, reports, strict=False):
+        np.testing.assert_array_equal(line.get_ydata(), report.spectrum)
+    assert "boosted" in ax.get_legend().get_texts()[0].get_text()
+    ax = _plots.plot_innovation(reports[0])
+    heights = [bar.get_height() for bar in ax.containers[0]]
+    np.testing.assert_allclose(heights, reports[0].redundancy)
+    ax = _plots.plot_weights([1.0, 0.0, 2.0])
+    assert "2 of 3 kept" in ax.get_title()
+
+
+def test_report_page(reports):
+    with_y, without_y = reports
+    assert len(with_y.plot(without_y).axes) == 6  # four panels, a colour bar and a twin
+    without_y.plot().canvas.draw()
+
+
+def test_constant_trees_can_be_drawn():
+    X, y = make_classification(50, 3, n_informative=2, n_redundant=0, random_state=0)
+    constant = GradientBoostingClassifier(n_estimators=3, min_samples_leaf=40).fit(X, y)
+    redundancy_report(constant, X, y).plot().canvas.draw()
+    redundancy_report(GradientBoostingClassifier(n_estimators=1).fit(X, y), X).plot().canvas.draw()
+
+
+def test_bad_input(reports):
+    with pytest.raises(ValueError, match="at least one report"):
+        _plots.plot_spectrum()
+    with pytest.raises(ValueError, match="at least one report"):
+        _plots.plot_energy()
+    with pytest.raises(ValueError, match="labels must name 1 reports"):
+        _plots.plot_spectrum(reports[0], labels=["a", "b"])
+    with pytest.raises(ValueError, match="at least one path"):
+        _plots.plot_trees_kept({})
+    with pytest.raises(ValueError, match="weights must be a vector"):
+        _plots.plot_weights([[1.0]])
