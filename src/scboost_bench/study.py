@@ -1,0 +1,660 @@
+"""The study behind the default: dials, peers, short ensembles, label noise and sizes; ``scboost study``.
+
+Every row of ``results/study/<part>.csv`` is one fold of one method on one data set. A method is a peer's name or
+"SCBoost" followed by the dials that differ from `BASE`, such as ``SCBoost gamma=0.5 memory=all``.
+
+The data are capped at `ROW_CAP` rows (stratified, drawn once) so that a fit takes about a second. Category columns are
+replaced by the numbers of their sorted categories, the same matrix for every method; missing values stay missing,
+except for the methods of `NEEDS_COMPLETE`, which get column medians of the training rows.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from scboost import SCBoostClassifier
+from scboost._boosting import Dials, State, boost, start
+from scboost._engine import Engine, Learner
+from scboost._estimators import auto_learning_rate
+from scboost._training import Rows, Training
+from scboost_bench.baselines import BASELINES, make
+from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
+from scboost_bench.protocol import (
+    SCORE_COLUMNS,
+    SEED,
+    NotInstalledError,
+    ResultFile,
+    StorageError,
+    Task,
+    Work,
+    run_tasks,
+    scores,
+    write_provenance,
+)
+
+Array = NDArray[np.float64]
+
+# Fixed before any result was seen; small, medium and large sets, categorical, wide and unbalanced ones in both.
+CHOOSE = (
+    "credit_g",
+    "scene",
+    "jasmine",
+    "sick",
+    "sylvine",
+    "higgs_7500",
+    "elevators",
+    "letter_U",
+    "covertype_50k_bin",
+)
+CONFIRM = (
+    "qsar_biodeg",
+    "kc1",
+    "madelon",
+    "bioresponse",
+    "spambase",
+    "phoneme",
+    "pol",
+    "creditcard",
+    "adult_train",
+)
+ALL = (*CHOOSE, *CONFIRM)
+ROW_CAP = 4000
+SIZES = (500, 1000, 2000, 4000, 8000, 16000)
+N_FOLDS = 5
+COLUMNS = (*SCORE_COLUMNS, "n_trees", "effective_rank", "redundancy", "energy_removed")
+
+BASE: dict[str, Any] = {
+    "memory": 5,
+    "projection_strength": 0.7,
+    "energy_threshold": 0.9,
+    "learning_rate": "auto",
+    "max_leaves": 31,
+    "max_depth": None,
+    "min_child_weight": 1.0,
+    "reg_lambda": 3.0,
+    "colsample": 0.8,
+    "subsample": 1.0,
+    "leaf_rule": "newton",
+    "n_estimators": 100,
+}
+OURS = "SCBoost"
+HGB = "HGB"
+PEERS = (*BASELINES, HGB)
+NEEDS_COMPLETE = ("ADA", "GBDT", "NGB")
+
+_INTEGERS = {
+    "memory": "memory",
+    "depth": "max_depth",
+    "leaves": "max_leaves",
+    "folds": "n_folds",
+    "trees": "n_estimators",
+}
+_NUMBERS = {
+    "gamma": "projection_strength",
+    "alpha": "energy_threshold",
+    "child": "min_child_weight",
+    "l2": "reg_lambda",
+    "cols": "colsample",
+    "rows": "subsample",
+    "pull": "weight_pull",
+    "penalty": "covariance_penalty",
+}
+_WEIGHTINGS: dict[str, dict[str, Any]] = {
+    "simplex": {"weighting": "simplex"},
+    "nonnegative": {"weighting": "nonnegative"},
+    "out_of_fold": {"weighting": "nonnegative", "weighting_rows": "out_of_fold"},
+    "fold_average": {"weighting": "nonnegative", "weighting_rows": "fold_average"},
+    "stop": {"early_stopping": True, "n_iter_no_change": 20},
+}
+
+
+# --- methods -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A method name, read.
+
+    Attributes
+    ----------
+    params : dict
+        Parameters of the estimator.
+    rate : float
+        Factor of the automatic learning rate.
+    rule : str
+        How gamma changes from round to round; see `gamma_rule`. Empty for a constant.
+    step : str
+        "orthogonal" divides each step by the share of the tree's norm that is orthogonal to the history.
+    candidates : int
+        Trees grown each round, of which the one that scores best by `pick` is kept.
+    pick : str
+        "correlation" or "orthogonal"; see `_Picky`.
+    """
+
+    params: dict[str, Any]
+    rate: float = 1.0
+    rule: str = ""
+    step: str = ""
+    candidates: int = 1
+    pick: str = "correlation"
+
+
+def read_dials(text: str) -> Spec:
+    """Read the dials that differ from `BASE`.
+
+    Parameters
+    ----------
+    text : str
+        Words ``dial=value``: gamma, alpha, memory, depth, leaves, rate (a factor of the automatic rule), eta (a fixed
+        rate), cols, rows, l2, child, leaf, crw, pull, penalty, folds, trees, rule, step, candidates, pick. ``depth``
+        alone turns leaf-wise growth off.
+
+    Returns
+    -------
+    Spec
+
+    Examples
+    --------
+    >>> spec = read_dials("gamma=0.5 memory=all depth=5")
+    >>> spec.params["projection_strength"], spec.params["memory"], spec.params["max_leaves"]
+    (0.5, 'all', None)
+    """
+    params, extra = dict(BASE), dict[str, Any]()
+    words = dict(word.split("=", 1) for word in text.split())
+    if "depth" in words and "leaves" not in words:
+        params["max_leaves"] = None
+    for dial, value in words.items():
+        if dial in _INTEGERS:
+            params[_INTEGERS[dial]] = value if value == "all" else int(value)
+        elif dial in _NUMBERS:
+            params[_NUMBERS[dial]] = float(value)
+        elif dial == "crw":
+            params |= _WEIGHTINGS[value]
+        elif dial == "leaf":
+            params["leaf_rule"] = value
+        elif dial == "eta":
+            params["learning_rate"] = float(value)
+        elif dial in {"rule", "step", "pick"}:
+            extra[dial] = value
+        elif dial == "rate":
+            extra[dial] = float(value)
+        elif dial == "candidates":
+            extra[dial] = int(value)
+        else:
+            raise ValueError(f"unknown dial {dial!r} in {text!r}")
+    if params["memory"] != "all":
+        params["memory"] = min(params["memory"], params["n_estimators"])
+    return Spec(params, **extra)
+
+
+def gamma_rule(rule: str, gamma: float, n: int, progress: float, share: float) -> float:
+    """Gamma of a round.
+
+    Parameters
+    ----------
+    rule : str
+        "share": gamma times twice the share; "rest": 1 - share; "falling" and "rising": between gamma + 0.3 and
+        gamma - 0.3 over the rounds; "rows": 0.7 at 3,200 rows, 0.11 less for every factor e.
+    gamma : float
+        The constant that the rule starts from.
+    n : int
+        Number of rows.
+    progress : float
+        Share of the rounds that are done.
+    share : float
+        Share of the residual's energy that history spans.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> gamma_rule("rows", 0.7, 3200, 0.0, 0.0)
+    0.7
+    """
+    values: dict[str, Callable[[], float]] = {
+        "": lambda: gamma,
+        "share": lambda: 2 * gamma * share,
+        "rest": lambda: 1 - share,
+        "falling": lambda: gamma + 0.3 - 0.6 * progress,
+        "rising": lambda: gamma - 0.3 + 0.6 * progress,
+        "rows": lambda: gamma - 0.11 * float(np.log(n / 3200)),
+    }
+    return float(np.clip(values[rule](), 0.0, 1.0))
+
+
+class Prototype(SCBoostClassifier):  # type: ignore[misc]
+    """Ideas that the estimator has no parameter for; set `spec` before fitting."""
+
+    spec: Spec
+
+    def _grow(self, rows: Rows, loss: Any, seed: int, **_: Any) -> Training:
+        spec = self.spec
+        dials: Dials = self._dials(rows, seed)
+        engine: Engine = self._engine(rows, 1)
+        y = rows.y.astype(engine.dtype)
+        prior = loss.initial_score(y, None)
+        state = start(loss, y, None, dials, engine, prior, self.n_estimators)
+        training = Training(self._new_ensemble(prior, loss), state)
+        if spec.candidates > 1:
+            engine = _Picky(engine, spec, state, dials)
+        while state.round < self.n_estimators:
+            r, _ = loss.residual(y, state.F)
+            share = state.histories[0].project(r[0], alpha=dials.alpha, gamma=0.0).share
+            gamma = gamma_rule(spec.rule, dials.gamma, len(y), state.round / self.n_estimators, share)
+            done = next(boost(state, loss, y, None, replace(dials, gamma=gamma), engine), None)
+            if done is None:
+                break
+            scale = 1.0
+            if spec.step == "orthogonal":
+                h = done.learners[0].predictions()
+                # The tree itself is the newest entry of the history: its orthogonal part is against the others.
+                scale = min(float(np.linalg.norm(h)) / _orthogonal_norm(h, state, newest=False), 2.0)
+                state.F[0] += (scale - 1) * dials.eta * h
+            training.ensemble.append(done.learners, dials.eta * scale)
+            training.record(done)
+        return training
+
+
+class _Picky(Engine):
+    """Grow several trees on different columns and keep the best.
+
+    "orthogonal" is the objective of Orthogonal Gradient Boosting, ``<q, h> / |h orthogonal to history|``;
+    "correlation" is ``<q, h> / |h|``.
+    """
+
+    def __init__(self, inner: Engine, spec: Spec, state: State, dials: Dials) -> None:
+        self.inner, self.spec, self.state, self.dials = inner, spec, state, dials
+        self.dtype = inner.dtype
+
+    def grow(self, target: Any, curvature: Any, seed: int) -> list[Learner]:
+        grown = [self.inner.grow(target, curvature, seed + i) for i in range(self.spec.candidates)]
+
+        def score(learners: list[Learner]) -> float:
+            h = learners[0].predictions()
+            orthogonal = self.spec.pick == "orthogonal"
+            norm = _orthogonal_norm(h, self.state, newest=True) if orthogonal else float(np.linalg.norm(h))
+            return float(target[0] @ h) / max(norm, 1e-12)
+
+        return max(grown, key=score)
+
+
+def _orthogonal_norm(h: Any, state: State, *, newest: bool) -> float:
+    """Norm of the part of h that is orthogonal to the remembered trees, with or without the newest of them."""
+    H = state.histories[0].vectors if newest else state.histories[0].vectors[:-1]
+    if not len(H):
+        return float(np.linalg.norm(h))
+    coefficients = np.linalg.lstsq(H.T, h, rcond=None)[0]
+    return max(float(np.linalg.norm(h - coefficients @ H)), 1e-12)
+
+
+def make_method(name: str, n_rows: int, seed: int) -> Any:
+    """Make an unfitted model.
+
+    Parameters
+    ----------
+    name : str
+        "SCBoost" with dials, or a peer's name, with ``trees=`` and ``eta=`` where they differ from the default.
+    n_rows : int
+        Number of training rows, for the automatic learning rate.
+    seed : int
+        Seed of the model.
+
+    Returns
+    -------
+    estimator
+    """
+    kind, _, dials = name.partition(" ")
+    if kind == OURS:
+        spec = read_dials(dials)
+        params = dict(spec.params)
+        if spec.rate != 1:
+            params["learning_rate"] = spec.rate * auto_learning_rate(n_rows, params["n_estimators"])
+        if spec == Spec(spec.params, spec.rate):
+            return SCBoostClassifier(**params, random_state=seed, n_jobs=1)
+        model = Prototype(**params, random_state=seed, n_jobs=1)
+        model.spec = spec
+        return model
+    words = dict(word.split("=", 1) for word in dials.split())
+    settings: dict[str, Any] = {"n_estimators": int(words["trees"])} if "trees" in words else {}
+    settings |= {"learning_rate": float(words["eta"])} if "eta" in words else {}
+    if kind == HGB:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        settings["max_iter"] = settings.pop("n_estimators", 100)
+        return HistGradientBoostingClassifier(random_state=seed, **settings)
+    return make(kind, seed, **settings)
+
+
+# --- data ----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def load_set(name: str, data_dir: str, row_cap: int, column_cap: int) -> tuple[Array, NDArray[np.int64]]:
+    """Read a set as numbers, at most `row_cap` rows (stratified) and `column_cap` columns, drawn once.
+
+    Parameters
+    ----------
+    name : str
+        Stem of the Parquet file; its last column is ``target``, 1 for the positive class.
+    data_dir : str
+        Directory of the files.
+    row_cap, column_cap : int
+        Largest number of rows and of columns.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+        Category columns hold the number of the category, missing values are NaN.
+    y : ndarray of shape (n,)
+    """
+    import pandas as pd
+    from sklearn.model_selection import train_test_split
+
+    path = Path(data_dir) / f"{name}.parquet"
+    if not path.is_file():
+        raise DataError(f"there is no {path.name} in {data_dir!r}")
+    frame = pd.read_parquet(path)
+    y = frame.pop("target").to_numpy().astype(np.int64)
+    rng = np.random.default_rng(SEED)
+    if frame.shape[1] > column_cap:
+        frame = frame.iloc[:, np.sort(rng.permutation(frame.shape[1])[:column_cap])]
+    if len(y) > row_cap:
+        rows = train_test_split(np.arange(len(y)), train_size=row_cap, stratify=y, random_state=SEED)[0]
+        frame, y = frame.iloc[np.sort(rows)], y[np.sort(rows)]
+    return np.column_stack([_numbers(frame[column]) for column in frame.columns]), y
+
+
+def _numbers(column: Any) -> Array:
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    codes, _ = pd.factorize(column, sort=True)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))
+
+
+def split(y: NDArray[np.int64], fold: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Training and test rows of one of five stratified folds; `seed` is the repetition."""
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y)
+    return list(folds)[fold]
+
+
+def flip(y: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
+    """Labels with a share of them flipped, drawn at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> int(flip(np.zeros(10, dtype=np.int64), 0.3, seed=0).sum())
+    3
+    """
+    rows = np.random.default_rng([SEED, seed]).permutation(len(y))[: round(share * len(y))]
+    noisy = y.copy()
+    noisy[rows] = 1 - noisy[rows]
+    return noisy
+
+
+# --- one fold ------------------------------------------------------------------------------------------------------
+
+
+def diversity(H: Array) -> dict[str, float]:
+    """Effective rank and redundancy of the trees' predictions.
+
+    Parameters
+    ----------
+    H : ndarray of shape (T, n)
+        One row a tree.
+
+    Returns
+    -------
+    dict
+        "effective_rank": exp of the entropy of the normalised eigenvalues of the trees' correlation matrix, between 1
+        and T; "redundancy": mean absolute correlation of two trees. Constant trees do not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = diversity(np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, -2.0]]))
+    >>> round(found["effective_rank"], 6), round(abs(found["redundancy"]), 6)
+    (2.0, 0.0)
+    """
+    H = H - H.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(H, axis=1)
+    H = H[norms > 1e-9] / norms[norms > 1e-9, None]
+    T = len(H)
+    if T < 2:
+        return {"effective_rank": float(T), "redundancy": 0.0}
+    C = H @ H.T
+    eigenvalues = np.maximum(np.linalg.eigvalsh(C), 0.0) / T
+    entropy = float(special.entr(eigenvalues / eigenvalues.sum()).sum())
+    return {
+        "effective_rank": float(np.exp(entropy)),
+        "redundancy": float((np.abs(C).sum() - T) / (T * (T - 1))),
+    }
+
+
+def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
+    """Fit and score one fold; the task's setting holds ``noise=`` and ``rows=`` where they apply."""
+    setting = dict(word.split("=", 1) for word in task.setting.split())
+    X, y = load_set(task.dataset, data_dir, ROW_CAP if "rows" not in setting else max(SIZES) * 2, column_cap)
+    train, test = split(y, task.fold, task.seed)
+    seed = 100 * task.seed + task.fold
+    if "rows" in setting:
+        train = np.random.default_rng([SEED, seed]).permutation(train)[: int(setting["rows"])]
+        test = test[:4000]
+    X_train, X_test, y_train = X[train], X[test], y[train]
+    if "noise" in setting:
+        y_train = flip(y_train, float(setting["noise"]), seed)
+    if task.method.split()[0] in NEEDS_COMPLETE and np.isnan(X).any():
+        medians = np.nan_to_num(np.nanmedian(X_train, axis=0))
+        X_train, X_test = (np.where(np.isnan(part), medians, part) for part in (X_train, X_test))
+    model = make_method(task.method, len(train), seed)
+    begun = time.perf_counter()
+    model.fit(X_train, y_train)
+    fitted = time.perf_counter()
+    probability = np.asarray(model.predict_proba(X_test), dtype=np.float64)[:, 1]
+    values: dict[str, float] = {
+        **scores(y[test], probability),
+        "fit_seconds": round(fitted - begun, 4),
+        "predict_seconds": round(time.perf_counter() - fitted, 4),
+    }
+    if isinstance(model, SCBoostClassifier):
+        H = model._ensemble.contributions(X_test.astype(np.float32))[:, 0]  # noqa: SLF001 - trees one by one
+        used = model.weights_ != 0
+        values |= {"n_trees": float(used.sum()), **diversity(np.asarray(H[used], dtype=np.float64))}
+        values["energy_removed"] = float(np.mean(model.rounds_["energy_removed"]))
+    return values
+
+
+# --- parts of the study ----------------------------------------------------------------------------------------------
+
+DIAL_SWEEP: tuple[str, ...] = (
+    "",
+    "gamma=0",
+    "gamma=0.3",
+    "gamma=0.5",
+    "gamma=0.85",
+    "gamma=1",
+    "memory=1",
+    "memory=1 gamma=1",
+    "memory=2",
+    "memory=10",
+    "memory=20",
+    "memory=all",
+    "memory=all gamma=0.5",
+    "memory=all gamma=0.3",
+    "alpha=0.5",
+    "alpha=0.99",
+    "alpha=1",
+    "alpha=0.5 memory=all gamma=0.5",
+    "rate=0.7",
+    "rate=1.3",
+    "rate=1.6",
+    "gamma=0 rate=0.7",
+    "gamma=0 rate=1.3",
+    "cols=0.3",
+    "cols=0.5",
+    "cols=0.65",
+    "cols=1",
+    "gamma=0 cols=0.5",
+    "gamma=0 cols=1",
+    "depth=5",
+    "depth=6",
+    "depth=7",
+    "leaves=15",
+    "leaves=63",
+    "leaves=31 depth=6",
+    "leaves=31 depth=8",
+    "gamma=0 depth=6",
+    "l2=1",
+    "l2=5",
+    "l2=10",
+    "child=0.3",
+    "child=3",
+    "rows=0.8",
+    "rows=0.6",
+    "gamma=0 rows=0.8",
+    "leaf=mean",
+    "leaf=mean gamma=0.3",
+    "rule=share",
+    "rule=rest",
+    "rule=falling",
+    "rule=rising",
+    "rule=rows",
+    "step=orthogonal",
+    "candidates=3 pick=correlation",
+    "candidates=3 pick=orthogonal",
+    "crw=simplex",
+    "crw=nonnegative",
+    "crw=nonnegative pull=1",
+    "crw=nonnegative penalty=0.1",
+    "crw=stop trees=200",
+    "crw=out_of_fold",
+    "crw=out_of_fold pull=1",
+    "crw=out_of_fold penalty=0.1",
+    "crw=fold_average",
+    "crw=fold_average pull=1000000",
+    "crw=fold_average trees=20",
+    "trees=200",
+    "trees=20",
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One result file.
+
+    Attributes
+    ----------
+    help : str
+        What it answers.
+    methods : tuple of str
+        Methods, in the order in which they run.
+    sets : tuple of str
+        Data sets.
+    settings : tuple of str
+        Conditions.
+    folds : int
+        How many of the five folds.
+    repeats : int
+        How often the folds are cut anew.
+    column_cap : int
+        Largest number of columns.
+    """
+
+    help: str
+    methods: tuple[str, ...]
+    sets: tuple[str, ...] = ALL
+    settings: tuple[str, ...] = ("",)
+    folds: int = 5
+    repeats: int = 1
+    column_cap: int = 500
+
+    def tasks(self, sets: Sequence[str] = (), methods: Sequence[str] = ()) -> Iterator[Task]:
+        """Folds to run, all sets of a method before the next method; restricted to some sets or methods."""
+        chosen = [m for m in self.methods if not methods or m in methods]
+        for repeat, method, setting in product(range(self.repeats), chosen, self.settings):
+            for name, fold in product(self.sets, range(self.folds)):
+                if not sets or name in sets:
+                    yield Task(name, method, fold, setting, repeat)
+
+
+def ours(*dials: str) -> tuple[str, ...]:
+    """Names of our method with these dials."""
+    return tuple(f"{OURS} {d}".strip() for d in dials)
+
+
+PARTS: dict[str, Part] = {
+    "dials": Part(
+        "every dial around the base, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, folds=3, column_cap=100
+    ),
+}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``scboost study``."""
+    parser = subparsers.add_parser(
+        "study",
+        help="run the study that the default was chosen by",
+        description="Run a part of the study; a part that was stopped goes on where it was.",
+    )
+    _arguments(parser)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("part", choices=[*PARTS, "all"], help="; ".join(f"{k}: {p.help}" for k, p in PARTS.items()))
+    parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
+    parser.add_argument("--out", type=Path, default=Path("results/study"), help="directory of the result files")
+    parser.add_argument("--sets", nargs="*", default=[], help="only these sets")
+    parser.add_argument("--methods", nargs="*", default=[], help="only these methods")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; each fit uses one thread")
+    parser.set_defaults(func=_command)
+
+
+def _command(args: argparse.Namespace) -> int:
+    try:
+        directory = resolve_data_dir(args.data_dir)
+        if directory is None:
+            print(f"error: give --data-dir or set {DATA_DIR_VARIABLE}: the study reads Parquet files", file=sys.stderr)
+            return 2
+        for name in PARTS if args.part == "all" else (args.part,):
+            part = PARTS[name]
+            path = args.out / f"{name}.csv"
+            work: Work = partial(run_fold, data_dir=str(directory), column_cap=part.column_cap)
+            tasks = list(part.tasks(args.sets, args.methods))
+            rows = run_tasks(tasks, work, ResultFile(path, COLUMNS), jobs=args.jobs)
+            write_provenance(path, command=f"scboost study {name}", data={}, extra=_caps(part))
+            failed = sum(row["status"] != "ok" for row in rows)
+            print(f"{path}: {len(rows) - failed} folds, {failed} failed")
+    except (DataError, StorageError, NotInstalledError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _caps(part: Part) -> Mapping[str, object]:
+    return {"row_cap": ROW_CAP, "column_cap": part.column_cap, "folds": part.folds, "repeats": part.repeats}
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main_parser = argparse.ArgumentParser(prog="scboost study")
+    _arguments(main_parser)
+    parsed = main_parser.parse_args()
+    sys.exit(parsed.func(parsed))
