@@ -7,19 +7,22 @@ knows how to route.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.floating]
+Kind = Literal["number", "category", "empty"]
 
 
 def is_table(X: Any) -> bool:
     """Whether X has named, typed columns (pandas, polars, pyarrow) rather than one array type."""
-    return _library(X) is not None
+    if _library(X) == "polars" and hasattr(X, "collect"):
+        raise TypeError("X is a polars LazyFrame, whose rows do not exist yet; call its collect() first.")
+    return _library(X) is not None and len(getattr(X, "shape", ())) == 2
 
 
 @dataclass
@@ -44,94 +47,150 @@ class Columns:
     def learn(cls, X: Any) -> Columns:
         """Learn column kinds and categories from a training table."""
         categories: list[dict[str, int] | None] = []
-        for name in _names(X):
-            factors = _factorize(X, name)
-            if factors is None:
-                categories.append(None)
-            else:
-                levels, codes = factors
+        for name, column in _columns(X):
+            if _kind(name, column) == "category":
+                levels, codes = _factorize(column)
                 seen = np.unique(codes[codes >= 0])
                 texts = sorted({levels[i] for i in seen})
                 categories.append({text: code for code, text in enumerate(texts)})
+            else:
+                categories.append(None)
         return cls(categories)
 
-    def encode(self, X: Any) -> FloatArray:
-        """Turn a table with these columns into a float32 matrix of shape (n, d)."""
-        matrix = np.empty(X.shape, dtype=np.float32)
-        for j, (name, known) in enumerate(zip(_names(X), self.categories, strict=True)):
-            factors = _factorize(X, name)
-            if (factors is None) != (known is None):
-                now, then = ("numeric", "categorical") if factors is None else ("categorical", "numeric")
-                raise ValueError(
-                    f"Column {name!r} is {now} but was {then} in fit; give it the type it had then."
-                )
-            if factors is None or known is None:
-                matrix[:, j] = _numbers(X, name)
+    def encode(self, X: Any, dtype: npt.DTypeLike = np.float32) -> FloatArray:
+        """Turn a table with these columns into a float matrix of shape (n, d).
+
+        Parameters
+        ----------
+        X : table of shape (n, d)
+            Columns may have changed their type, but not from numbers to categories or back.
+        dtype : {float32, float64}
+            Type of the matrix; what is too large for it becomes infinite.
+        """
+        matrix = np.empty(X.shape, dtype=dtype)
+        for j, ((name, column), known) in enumerate(zip(_columns(X), self.categories, strict=True)):
+            kind = _kind(name, column)
+            if kind == "empty":
+                matrix[:, j] = np.nan
+            elif (kind == "category") != (known is not None):
+                now, then = ("categorical", "numeric") if known is None else ("numeric", "categorical")
+                raise ValueError(f"Column {name!r} is {now} but was {then} in fit; give it the type it had then.")
+            elif known is None:
+                with np.errstate(over="ignore"):
+                    matrix[:, j] = _numbers(column)
             else:
-                levels, codes = factors
-                table = np.array([known.get(level, np.nan) for level in levels] + [np.nan], dtype=np.float32)
+                levels, codes = _factorize(column)
+                table = np.array([known.get(level, np.nan) for level in levels] + [np.nan])
                 matrix[:, j] = table[codes]  # a missing value has code -1, the last entry
         return matrix
 
 
 def _library(X: Any) -> str | None:
     root = type(X).__module__.partition(".")[0]
-    return root if root in {"pandas", "polars", "pyarrow"} and len(getattr(X, "shape", ())) == 2 else None
+    return root if root in {"pandas", "polars", "pyarrow"} else None
 
 
-def _names(X: Any) -> list[Hashable]:
-    return list(X.column_names if _library(X) == "pyarrow" else X.columns)
-
-
-def _factorize(X: Any, name: Hashable) -> tuple[list[str], npt.NDArray[np.intp]] | None:
-    """Texts of the distinct values and the number of each row's (-1 if missing), or None for a numeric column."""
-    column = X[name]
+def _columns(X: Any) -> Iterator[tuple[Hashable, Any]]:
+    """Name and values of each column, by position: names may repeat."""
     library = _library(X)
     if library == "pandas":
-        if column.dtype.kind in "biuf" or (column.dtype.kind == "O" and hasattr(column.dtype, "numpy_dtype")):
-            return None
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
-            raise TypeError(_unsupported(name, column.dtype))
+        return zip(X.columns, (X.iloc[:, j] for j in range(X.shape[1])), strict=True)
+    if library == "polars":
+        return zip(X.columns, X.iter_columns(), strict=True)
+    return zip(X.schema.names, (X.column(j) for j in range(X.shape[1])), strict=True)
+
+
+def _kind(name: Hashable, column: Any) -> Kind:
+    """Whether a column holds numbers, categories or nothing at all."""
+    library = _library(column)
+    if library == "pandas":
+        kind, dtype = _pandas_kind(column), column.dtype
+    elif library == "polars":
+        kind, dtype = _polars_kind(column), column.dtype
+    else:
+        kind, dtype = _arrow_kind(column.type), column.type
+    if kind is None:
+        raise TypeError(
+            f"Column {name!r} has type {dtype} and values that are neither numbers, booleans, strings nor categories; "
+            "turn it into one of these, or leave it out."
+        )
+    return kind
+
+
+def _pandas_kind(column: Any) -> Kind | None:
+    import pandas as pd
+
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
+        return "category"
+    if isinstance(dtype, pd.ArrowDtype):
+        return _arrow_kind(dtype.pyarrow_dtype)
+    if dtype.kind in "biuf":
+        return "number"
+    if dtype.kind == "O" and isinstance(dtype, np.dtype):
+        inferred = pd.api.types.infer_dtype(column, skipna=True)
+        if inferred in {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}:
+            return "number"
+        return {"string": "category", "empty": "empty"}.get(inferred)  # type: ignore[return-value]
+    return None
+
+
+def _polars_kind(column: Any) -> Kind | None:
+    import polars as pl
+
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        return "number"
+    if column.dtype in (pl.Categorical, pl.Enum, pl.String):
+        return "category"
+    return "empty" if column.dtype == pl.Null else None
+
+
+def _arrow_kind(dtype: Any) -> Kind | None:
+    from pyarrow import types
+
+    if any(test(dtype) for test in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)):
+        return "number"
+    if any(test(dtype) for test in (types.is_dictionary, types.is_string, types.is_large_string)):
+        return "category"
+    return "empty" if types.is_null(dtype) else None
+
+
+def _factorize(column: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
+    """Texts of the distinct values of a categorical column, and the number of each row's (-1 if missing)."""
+    library = _library(column)
+    if library == "pandas":
         factor = column.astype("category").cat
-        return [str(c) for c in factor.categories], factor.codes.to_numpy().astype(np.intp)
+        return [_text(c) for c in factor.categories], factor.codes.to_numpy().astype(np.intp)
     if library == "polars":
         import polars as pl
 
-        if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-            return None
-        if column.dtype not in (pl.Categorical, pl.Enum, pl.String):
-            raise TypeError(_unsupported(name, column.dtype))
         column = column.cast(pl.String)
         levels = column.drop_nulls().unique().to_list()
         codes = column.replace_strict(levels, range(len(levels)), default=-1, return_dtype=pl.Int64)
         return levels, codes.to_numpy().astype(np.intp)
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        return None
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise TypeError(_unsupported(name, kind))
-    factor = column.combine_chunks().dictionary_encode()
-    return [str(v) for v in factor.dictionary.to_pylist()], factor.indices.fill_null(-1).to_numpy().astype(
-        np.intp
-    )
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    factor = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
+    codes = factor.indices.fill_null(-1).to_numpy().astype(np.intp)
+    return [_text(v) for v in factor.dictionary.to_pylist()], codes
 
 
-def _numbers(X: Any, name: Hashable) -> FloatArray:
-    column = X[name]
-    if _library(X) == "pandas":
+def _text(value: Any) -> str:
+    """Text of a category; 1.0 is 1, because a missing value turns whole numbers into floats."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _numbers(column: Any) -> FloatArray:
+    library = _library(column)
+    if library == "pandas":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if _library(X) == "polars":
+    if library == "polars":
         import polars as pl
 
         return np.asarray(column.cast(pl.Float64).to_numpy())
     import pyarrow as pa
 
-    return np.asarray(column.cast(pa.float64()).to_numpy())
-
-
-def _unsupported(name: Hashable, dtype: Any) -> str:
-    return f"Column {name!r} has type {dtype}; use a numeric, boolean, string or categorical column."
+    floats = column.cast(pa.float64(), safe=False)
+    return np.asarray(floats.to_numpy(zero_copy_only=False) if isinstance(floats, pa.Array) else floats.to_numpy())

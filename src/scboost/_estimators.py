@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +15,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
-from sklearn.utils import check_array, check_random_state, compute_sample_weight
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils import check_array, check_random_state, compute_class_weight
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from ._boosting import Dials, start
+from ._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from ._columns import Columns, is_table
 from ._engine import Engine, EstimatorEngine, XGBoostEngine
 from ._ensemble import Ensemble, EstimatorEnsemble, TreeEnsemble
@@ -34,13 +37,16 @@ from ._loss import (
 )
 from ._progress import Progress
 from ._training import Rows, Stopping, Training, train
-from ._weighting import LOGISTIC, SQUARED_ERROR, Weights, nonnegative_weights, simplex_weights
+from ._weighting import LOGISTIC, SQUARED_ERROR, MarginLoss, Weights, nonnegative_weights, simplex_weights
 
 if TYPE_CHECKING:
     import xgboost
 
 ArrayLike = Any
+_Self = TypeVar("_Self", bound="_SCBoost")
 _DEFAULT_MEMORY = 5
+# Targets are float32 in the loop, and so are their squares: outside of these sizes they would over- or underflow.
+_TARGET_SIZES = (1e-15, 1e15)
 
 
 def auto_learning_rate(n_samples: float, n_estimators: int) -> float:
@@ -61,7 +67,110 @@ def auto_learning_rate(n_samples: float, n_estimators: int) -> float:
     return min(float(np.exp(0.246 * np.log(n_samples) - 5.127) * (n_estimators / 1000) ** -0.451), 0.5)
 
 
-class _SCBoost(BaseEstimator):  # type: ignore[misc]
+_PARAMETERS = """\
+    n_estimators : int, default=100
+        Number of boosting rounds.
+    learning_rate : float or "auto", default="auto"
+        Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
+        larger steps.
+    max_depth : int or None, default=None
+        Largest depth of a tree.
+    max_leaves : int or None, default=31
+        Largest number of leaves; if given, the leaf with the largest gain is split next.
+    min_child_weight : float, default=1.0
+        Smallest sum of curvatures in a leaf.
+    reg_lambda : float, default=3.0
+        L2 penalty on leaf values.
+    projection_strength : float in [0, 1], default=0.7
+        Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting.
+    energy_threshold : float in (0, 1], default=0.9
+        Share of the history's energy that is projected away: alpha.
+    memory : int, "auto" or "all", default="auto"
+        How many of the latest trees make up the history. "auto" is 5, or fewer if there are fewer rounds.
+    leaf_rule : {"newton", "mean"}, default="newton"
+        Leaf values: Newton steps on the full residual, or means of the projected one (the paper's).
+    init : {"prior", "zero"}, default="prior"
+        Raw score to start from: the best constant, or 0.
+    subsample : float in (0, 1], default=1.0
+        Share of the rows that each round is grown on.
+    colsample : float in (0, 1], default=0.8
+        Share of the columns offered to each round.
+    max_bin : int, default=256
+        Number of histogram bins of a column.
+    weighting : {"simplex", "nonnegative"} or None, default=None
+        How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
+        weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
+        have not seen and penalise the covariance of the trees.
+    weighting_rows : {"holdout", "out_of_fold", "fold_average"}, default="holdout"
+        Where these rows come from: a part held out; cross-validation, after which one model is grown on all rows; or
+        cross-validation, after which the fold models are kept and averaged.
+    covariance_penalty : float, default=0.0
+        Factor of the covariance penalty: lambda.
+    weight_pull : float, default=0.1
+        Strength of the pull towards equal weights, for ``weighting="nonnegative"``.
+    n_folds : int, default=5
+        Number of folds of the last two kinds of ``weighting_rows``.
+    early_stopping : bool, default=False
+        Whether to stop when the loss on validation rows no longer improves. Trees after the best round get weight 0.
+    n_iter_no_change : int, default=10
+        Number of rounds without improvement after which to stop.
+    tol : float, default=1e-7
+        Smallest decrease of the validation loss that counts as improvement.
+    validation_fraction : float in (0, 1), default=0.2
+        Share of the rows held out for early stopping and for weighting, if ``fit`` is not given validation rows. The
+        trees never see them.
+    monotone_constraints : array-like or dict, default=None
+        For each column, or by column name, 1 if the raw score must not fall with it, -1 if it must not rise, else 0.
+    interaction_constraints : list of lists, default=None
+        Groups of columns, by number or name, that may appear together on a path.
+    estimator : regressor or None, default=None
+        A scikit-learn regressor to use as the learner in place of XGBoost's trees; the parameters of the trees above
+        then do not apply.
+    warm_start : bool, default=False
+        Whether a second ``fit`` with more rounds goes on where the first stopped. The result is the same, bit for bit,
+        as with all rounds at once; ``learning_rate="auto"`` stays what it was in the first ``fit``.
+    callbacks : list of callables, default=None
+        Called as ``callback(self)`` after every round, when the estimator can already predict; a true answer stops.
+    n_jobs : int or None, default=None
+        Number of threads; None and negative numbers mean all. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of row and column sampling and of the held-out part.
+    verbose : int, default=0
+        Whether to show a progress bar.
+"""
+_ATTRIBUTES = """\
+    weights_ : ndarray of shape (n_trees,)
+        Weight of every tree grown; of shape (n_rounds, n_classes) for more than two classes.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constant part of the raw score.
+    rounds_ : dict of ndarrays
+        The story round by round: training "loss" before the round, "components" k that were projected away,
+        "energy_kept" share of the history they hold, "energy_removed" share of the residual they spanned,
+        "validation_loss" after the round. ``pandas.DataFrame(model.rounds_)`` is a tidy table.
+    n_estimators_ : int
+        Number of rounds done.
+    stop_reason_ : str
+        Why fewer rounds than asked for were done; empty otherwise.
+    weighting_result_ : Weights
+        Weights with their optimality gap, if ``weighting`` is not None.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the total gain.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, if X had them.
+"""
+
+
+def _documented(cls: type[_Self]) -> type[_Self]:
+    """Write what the estimators share into a class docstring, once."""
+    if cls.__doc__ is not None:
+        text = cls.__doc__.replace("    <shared parameters>\n", _PARAMETERS)
+        cls.__doc__ = text.replace("    <shared attributes>\n", _ATTRIBUTES)
+    return cls
+
+
+class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's declarative table
@@ -98,7 +207,8 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
         "verbose": ["verbose"],
     }
 
-    if TYPE_CHECKING:  # set by the subclasses' __init__, with their own defaults
+    if TYPE_CHECKING:
+        # Set by the subclasses' __init__, with their own defaults.
         n_estimators: int
         learning_rate: float | Literal["auto"]
         max_depth: int | None
@@ -130,52 +240,133 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None
         random_state: Any
         verbose: int
+        # Set by fit.
+        _columns: Columns | None
+        _ensemble: Ensemble
+        _fingerprint: int
+        _loss: Loss
+        _seed: int
+        _sparse: bool
+        _tasks: Tasks
+        _training: Training
+
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Set the parameters of ``__init__``, given as its ``locals()``, as attributes."""
+        self.__dict__.update({name: value for name, value in parameters.items() if name not in {"self", "__class__"}})
 
     # --- data in -----------------------------------------------------------------------------------------------
 
     def _encode(self, X: ArrayLike, *, reset: bool) -> Any:
         """Check rows and turn them into a float matrix (dense or CSR) with category codes."""
-        if not is_table(X):
+        dtype = np.float32 if self.estimator is None else np.float64
+        checks: dict[str, Any] = {"ensure_all_finite": "allow-nan", "ensure_min_samples": 2 if reset else 1}
+        if is_table(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            columns = Columns.learn(X) if reset else self._columns or Columns([None] * X.shape[1])
+            matrix = check_array(columns.encode(X, dtype), estimator=self, input_name="X", **checks)
+        else:
             if not reset and self._columns is not None:
                 raise TypeError(
                     f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; "
                     "give a table with the same columns."
                 )
-            self._columns = None if reset else self._columns
-            return validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float32, np.float64],
-                ensure_all_finite="allow-nan",
-                ensure_min_samples=2 if reset else 1,
-            )
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        columns = Columns.learn(X) if reset else self._columns
-        if columns is None:  # fitted on an array; a table with numeric columns is as good
-            columns = Columns([None] * X.shape[1])
-        matrix = columns.encode(X)
+            columns = None
+            types = [dtype, np.float32, np.float64]
+            matrix = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=types, **checks)
         if reset:
-            self._columns = columns if columns.categorical is not None else None
-        return check_array(
-            matrix,
-            dtype=np.float32,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-            estimator=self,
-            input_name="X",
-        )
+            self._columns = columns if columns is not None and columns.categorical is not None else None
+            self._sparse = sparse.issparse(matrix)
+        return self._stored_as_in_fit(matrix)
 
-    def _rows(self, X: Any, y: FloatArray, sample_weight: ArrayLike | None) -> Rows:
+    def _stored_as_in_fit(self, matrix: Any) -> Any:
+        """Give equal rows equal meaning, sparse or dense: where the model saw sparse rows, zeros are missing."""
+        is_sparse: bool = sparse.issparse(matrix)
+        if not self._sparse:
+            return matrix.toarray() if is_sparse else matrix
+        if not is_sparse:
+            return sparse.csr_matrix(matrix)
+        if not np.all(matrix.data):
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
+        return matrix
+
+    def _rows(self, X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str = "sample_weight") -> Rows:
         """Rows with checked weights; those with weight 0 are left out, as if they had not been given."""
         if sample_weight is None:
             return Rows(X, y, None)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _weights(sample_weight, X, name)
         if not weight.any():
-            raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+            raise ValueError(f"{name} is zero for every row; at least one must be positive.")
         rows = Rows(X, y, weight)
         return rows if weight.all() else rows.take(np.flatnonzero(weight))
+
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
+        """Return the training rows, with the target as the loss takes it, and the loss."""
+        raise NotImplementedError
+
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Rows:
+        """Return the validation rows, with the target as the loss takes it."""
+        raise NotImplementedError
+
+    # --- fitting -------------------------------------------------------------------------------------------------
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(  # noqa: PYI019 - typing.Self came with Python 3.11
+        self: _Self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+    ) -> _Self:
+        """Fit to training rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            NaN is a value of its own. In a sparse matrix, zeros, stored or not, count as missing. String and
+            categorical columns of a pandas, polars or pyarrow table are categorical, without order; a category that was
+            not seen in ``fit`` counts as missing when predicting.
+        y : array-like of shape (n_samples,)
+            Class labels or numbers.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights; weight 0 is the same as leaving the row out, an integer the same as repeating it.
+        X_val, y_val, sample_weight_val : optional
+            Validation rows for early stopping and for the weights of the trees; held out from X if not given. The trees
+            are grown on the other rows only, whatever the validation labels are.
+
+        Returns
+        -------
+        self
+            The fitted estimator. If the fit is interrupted from the keyboard, the estimator keeps the rounds finished.
+        """
+        self._check_consistency()
+        matrix = self._encode(X, reset=True)
+        rows, loss = self._learn_target(_vector(y, matrix), matrix, sample_weight)
+        if self.weighting is not None:
+            self._margin_loss(loss)
+        validation = None
+        if X_val is not None or y_val is not None:
+            if X_val is None or y_val is None:
+                raise ValueError("X_val and y_val must be given together.")
+            held_out = self._encode(X_val, reset=False)
+            validation = self._validation_rows(_vector(y_val, held_out, "y_val"), held_out, sample_weight_val)
+        elif sample_weight_val is not None:
+            raise ValueError("sample_weight_val needs X_val and y_val.")
+        self._loss = loss
+        folds = self.n_folds + (self.weighting_rows == "out_of_fold") if self._uses_folds() else 1
+        self._tasks = Tasks(self, X, y, sample_weight, folds * self.n_estimators)
+        try:
+            self._fit_rows(rows, loss, validation)
+            self._tasks.end_fit()
+        finally:
+            del self._tasks
+            if not self.warm_start:
+                self.__dict__.pop("_training", None)
+        return self
 
     # --- the parts of a fit --------------------------------------------------------------------------------------
 
@@ -187,21 +378,22 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
                 "a history cannot hold more learners than are grown. Use memory <= n_estimators, 'all' or 'auto'."
             )
         if self.max_depth is None and self.max_leaves is None:
-            raise ValueError(
-                "max_depth=None and max_leaves=None leave trees without limit; set at least one."
-            )
+            raise ValueError("max_depth=None and max_leaves=None leave trees without limit; set at least one.")
         if self.weighting == "simplex" and self.weighting_rows != "holdout":
             raise ValueError(
                 f"weighting_rows={self.weighting_rows!r} needs weighting='nonnegative'; "
                 "weights on the simplex are learnt on a 'holdout'."
             )
-        if self.weighting is not None and self.weighting_rows != "holdout" and self.early_stopping:
+        if self._uses_folds() and self.early_stopping:
             raise ValueError(
                 f"early_stopping=True cannot be combined with weighting_rows={self.weighting_rows!r}: "
                 "fold models must have the same rounds."
             )
-        if self.weighting is not None and self.warm_start:
-            raise ValueError(f"warm_start=True cannot be combined with weighting={self.weighting!r}.")
+        if self._uses_folds() and self.warm_start:
+            raise ValueError(
+                f"warm_start=True cannot be combined with weighting_rows={self.weighting_rows!r}, which grows several "
+                "models; use weighting_rows='holdout'."
+            )
         if self.estimator is not None:
             if self.leaf_rule == "newton" and not hasattr(self.estimator, "apply"):
                 raise ValueError(
@@ -210,9 +402,10 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
             if self.monotone_constraints is not None or self.interaction_constraints is not None:
                 raise ValueError("monotone_constraints and interaction_constraints need estimator=None.")
             if self.colsample < 1:
-                raise ValueError(
-                    f"colsample={self.colsample} needs estimator=None; sample columns in the estimator."
-                )
+                raise ValueError(f"colsample={self.colsample} needs estimator=None; sample columns in the estimator.")
+
+    def _uses_folds(self) -> bool:
+        return self.weighting is not None and self.weighting_rows != "holdout"
 
     def _n_threads(self) -> int:
         """Threads as XGBoost counts them: 0 for all."""
@@ -269,9 +462,7 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
     def _column_numbers(self, name: str) -> dict[Any, int]:
         names = getattr(self, "feature_names_in_", None)
         if names is None:
-            raise ValueError(
-                f"{name} refers to columns by name, but X has no column names; use column numbers."
-            )
+            raise ValueError(f"{name} refers to columns by name, but X has no column names; use column numbers.")
         return {n: i for i, n in enumerate(names)}
 
     def _monotone_signs(self) -> tuple[int, ...]:
@@ -281,23 +472,16 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
             numbers = self._column_numbers("monotone_constraints")
             unknown = [key for key in given if key not in numbers]
             if unknown:
-                raise ValueError(
-                    f"monotone_constraints names unknown columns {unknown!r}; X has {list(numbers)!r}."
-                )
+                raise ValueError(f"monotone_constraints names unknown columns {unknown!r}; X has {list(numbers)!r}.")
             signs = np.zeros(d, dtype=int)
             for key, sign in given.items():
                 signs[numbers[key]] = sign
         else:
             signs = np.asarray(given)
         if signs.shape != (d,) or not np.isin(signs, (-1, 0, 1)).all():
-            raise ValueError(
-                f"monotone_constraints must give -1, 0 or 1 for each of the {d} columns, got {self.monotone_constraints!r}."
-            )
-        bad = np.flatnonzero((signs != 0) & self._categorical) if self._categorical is not None else []
-        if len(bad):
-            raise ValueError(
-                f"monotone_constraints on categorical column {int(bad[0])}: categories have no order."
-            )
+            raise ValueError(f"monotone_constraints must give -1, 0 or 1 for each of the {d} columns, got {given!r}.")
+        if self._categorical is not None and (bad := np.flatnonzero((signs != 0) & self._categorical)).size:
+            raise ValueError(f"monotone_constraints on categorical column {int(bad[0])}: categories have no order.")
         return tuple(int(s) for s in signs)
 
     def _interaction_groups(self) -> list[list[int]]:
@@ -313,7 +497,8 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
                 groups.append([int(c) for c in group])
             if not all(0 <= c < self.n_features_in_ for c in groups[-1]):
                 raise ValueError(
-                    f"interaction_constraints must hold column numbers from 0 to {self.n_features_in_ - 1}, got {group!r}."
+                    f"interaction_constraints must hold column numbers from 0 to {self.n_features_in_ - 1}, "
+                    f"got {group!r}."
                 )
         return groups
 
@@ -351,6 +536,8 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
         """Train one ensemble on ``rows``; ``validation`` is only watched."""
         engine = self._engine(rows, loss.n_outputs)
         dials = self._dials(rows, seed)
+        if resume is not None and self.learning_rate == "auto":  # its rounds are part of what "auto" depends on
+            dials = replace(dials, eta=float(resume.grown[0][0, 0]) if resume.grown else dials.eta)
         prior = loss.initial_score(rows.y, rows.weight) if self.init == "prior" else np.zeros(loss.n_outputs)
         # Where only differences matter, the loop works on the centred target: a large mean would cost float32 digits.
         shift = prior[0] if loss.translation_invariant else 0.0
@@ -368,9 +555,9 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
 
             def watch(training: Training) -> bool:
                 progress.step(f"loss {training.loss[-1]:.4f}")
-                stop = False
+                self._publish(training)
+                stop = self._tasks.end_round()
                 for callback in self.callbacks or ():
-                    self._publish(training)
                     stop = bool(callback(self)) or stop
                 return stop
 
@@ -383,52 +570,58 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
                 begin=begin,
                 validation=validation,
                 stopping=Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None,
+                before=self._tasks.begin_round,
                 watch=watch,
             )
 
     def _publish(self, training: Training) -> None:
         """Set the fitted attributes from a training, finished or not."""
+        self._training = training
         self._ensemble = training.ensemble
         self.rounds_ = training.rounds()
         self.stop_reason_ = training.stop_reason
         self.n_estimators_ = training.ensemble.n_rounds
-        if self.warm_start:
-            self._training = training
 
     def _fit_rows(self, rows: Rows, loss: Loss, validation: Rows | None) -> None:
         """Fit on encoded rows. Validation rows, given or held out, never reach a tree."""
         generator = check_random_state(self.random_state)
         seed = int(generator.randint(np.iinfo(np.int32).max))
-        resume = getattr(self, "_training", None) if self.warm_start else None
+        resume: Training | None = getattr(self, "_training", None) if self.warm_start else None
+        fingerprint = crc32(rows.y.tobytes(), 0 if rows.weight is None else crc32(rows.weight.tobytes()))
         if resume is not None:
             if resume.ensemble.n_rounds > self.n_estimators:
                 raise ValueError(
-                    f"n_estimators={self.n_estimators} is less than the {resume.ensemble.n_rounds} rounds already done; "
-                    "with warm_start=True it can only grow."
+                    f"n_estimators={self.n_estimators} is less than the {resume.ensemble.n_rounds} rounds already "
+                    "done; with warm_start=True it can only grow."
                 )
-            if resume.state.F.shape[1] != len(rows):
+            if fingerprint != self._fingerprint:
                 raise ValueError(
-                    f"warm_start=True needs the rows of the first fit, got {len(rows)} other rows."
+                    "warm_start=True goes on with the first fit and needs its rows, but y or sample_weight have "
+                    "changed; use warm_start=False, or a clone, to start anew."
                 )
             seed = self._seed
-        self._seed = seed
-        if self.weighting is not None and self.weighting_rows != "holdout":
+        self._seed, self._fingerprint = seed, fingerprint
+        if self._uses_folds():
             if validation is not None:
-                raise ValueError(f"X_val cannot be used with weighting_rows={self.weighting_rows!r}.")
+                raise ValueError(
+                    f"X_val cannot be used with weighting_rows={self.weighting_rows!r}, which holds out each fold in "
+                    "turn; use weighting_rows='holdout'."
+                )
             self._fit_folds(rows, loss, seed)
             return
         if validation is None and (self.early_stopping or self.weighting is not None):
             rows, validation = self._hold_out(rows, loss)
         training = self._grow(rows, loss, seed, validation=validation, resume=resume)
-        if self.weighting is not None and validation is not None:
-            self._weigh(training.ensemble, loss, validation)
+        ensemble = training.ensemble
+        if self.weighting is not None and validation is not None and not training.interrupted:
+            self._weigh(ensemble, loss, validation)
         elif self.early_stopping and training.validation_loss:
-            best = int(np.argmin(training.validation_loss)) + 1
-            ensemble = training.ensemble
-            weights = np.full_like(ensemble.weights, self._dials(rows, seed).eta)
-            weights[best:] = 0
+            weights = ensemble.weights.copy()
+            weights[int(np.argmin(training.validation_loss)) + 1 :] = 0
             ensemble.reweight(weights, ensemble.intercept)
         self._publish(training)
+        if training.interrupted:
+            raise KeyboardInterrupt(f"the model keeps the {ensemble.n_rounds} rounds finished so far")
 
     def _hold_out(self, rows: Rows, loss: Loss) -> tuple[Rows, Rows]:
         stratify = rows.y if isinstance(loss, LogisticLoss | SoftmaxLoss) else None
@@ -437,12 +630,12 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
                 np.arange(len(rows)),
                 test_size=self.validation_fraction,
                 stratify=stratify,
-                random_state=self._seed if self.random_state is None else self.random_state,
+                random_state=self.random_state if isinstance(self.random_state, Integral) else self._seed,
             )
         except ValueError as error:
             raise ValueError(
-                f"validation_fraction={self.validation_fraction} of {len(rows)} rows does not leave every class in both "
-                f"parts: {error}"
+                f"validation_fraction={self.validation_fraction} of {len(rows)} rows cannot be held out: {error} "
+                "Give X_val and y_val, or use neither early_stopping nor weighting."
             ) from error
         return rows.take(kept), rows.take(held_out)
 
@@ -450,44 +643,49 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
         """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
         if ensemble.n_rounds == 0:
             return
-        H = ensemble.contributions(rows.X)[:, 0].T
-        offset = np.full(len(rows), ensemble.intercept[0])
+        offset = np.tile(ensemble.intercept, len(rows))
         if self.weighting == "simplex":
             self.weighting_result_ = simplex_weights(
-                H,
-                rows.y,
+                _stacked(ensemble, rows.X),
+                np.repeat(rows.y, loss.n_outputs),
                 covariance_penalty=self.covariance_penalty,
-                sample_weight=rows.weight,
+                sample_weight=None if rows.weight is None else np.repeat(rows.weight, loss.n_outputs),
                 offset=offset,
                 loss=self._margin_loss(loss),
             )
-            weights = self.weighting_result_.weights
+            weights = np.repeat(self.weighting_result_.weights[:, None], loss.n_outputs, axis=1)
         else:
-            eta = ensemble.weights[:, 0]
-            self.weighting_result_ = self._nonnegative(H * eta.astype(H.dtype), rows, offset, loss)
-            weights = eta * self.weighting_result_.weights
+            A = _stacked(ensemble, rows.X, weighted=True)
+            self.weighting_result_ = self._nonnegative(A, rows, offset, loss)
+            weights = ensemble.weights * self.weighting_result_.weights[:, None]
         self._warn_if_not_converged(self.weighting_result_)
-        ensemble.reweight(weights[:, None], ensemble.intercept + self.weighting_result_.intercept)
+        ensemble.reweight(weights, ensemble.intercept + self.weighting_result_.intercept)
 
     def _nonnegative(self, A: FloatArray, rows: Rows, offset: FloatArray, loss: Loss) -> Weights:
         return nonnegative_weights(
             A,
-            rows.y,
+            np.repeat(rows.y, loss.n_outputs),
             covariance_penalty=self.covariance_penalty,
             pull=self.weight_pull,
-            sample_weight=rows.weight,
+            intercept=loss.n_outputs == 1,  # one shift for all classes would change nothing
+            sample_weight=None if rows.weight is None else np.repeat(rows.weight, loss.n_outputs),
             offset=offset,
             loss=self._margin_loss(loss),
         )
 
-    def _margin_loss(self, loss: Loss) -> Any:
-        table = {LogisticLoss: LOGISTIC, SquaredLoss: SQUARED_ERROR}
-        if type(loss) not in table:
-            raise ValueError(
-                f"weighting={self.weighting!r} is available for two classes and for squared error, not for "
-                f"{type(loss).__name__}; use weighting=None."
-            )
-        return table[type(loss)]
+    def _margin_loss(self, loss: Loss) -> MarginLoss:
+        match loss:
+            case LogisticLoss():
+                return LOGISTIC
+            case SquaredLoss():
+                return SQUARED_ERROR
+            case QuantileLoss():
+                raise ValueError(
+                    f"weighting={self.weighting!r} needs a loss with curvature, which quantile and absolute error do "
+                    "not have; use weighting=None or another loss."
+                )
+            case _:
+                return _StackedMargin(loss)
 
     def _warn_if_not_converged(self, result: Weights) -> None:
         if not result.converged:
@@ -503,22 +701,24 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
         Then either one model is grown on all rows and its rounds take these weights, or the fold models are kept and
         averaged, each with these weights.
         """
-        self._margin_loss(loss)
-        splitter: Any = StratifiedKFold if isinstance(loss, LogisticLoss) else KFold
+        K = loss.n_outputs
+        splitter: Any = StratifiedKFold if isinstance(loss, LogisticLoss | SoftmaxLoss) else KFold
         folds = list(splitter(self.n_folds, shuffle=True, random_state=seed % 2**32).split(rows.X, rows.y))
-        A = np.zeros((len(rows), self.n_estimators), dtype=np.float32)
-        offset = np.zeros(len(rows))
+        A = np.zeros((len(rows), K, self.n_estimators), dtype=np.float32)
+        offset = np.zeros((len(rows), K))
         models = []
         for i, (kept, held_out) in enumerate(folds):
             label = f"scboost, fold {i + 1} of {self.n_folds}"
             training = self._grow(rows.take(kept), loss, seed + i, label=label)
+            if training.interrupted:
+                raise KeyboardInterrupt(f"interrupted in fold {i + 1} of {self.n_folds}: there is no model yet")
             ensemble = training.ensemble
-            A[held_out, : ensemble.n_rounds] = (
-                ensemble.contributions(rows.X[held_out])[:, 0].T
-            ) * ensemble.weights.T
-            offset[held_out] = ensemble.intercept[0]
+            contributions = _stacked(ensemble, rows.X[held_out], weighted=True)
+            A[held_out, :, : ensemble.n_rounds] = contributions.reshape(len(held_out), K, -1)
+            offset[held_out] = ensemble.intercept
             models.append(training)
-        self.weighting_result_ = result = self._nonnegative(A, rows, offset, loss)
+        stacked = A.reshape(len(rows) * K, -1)
+        self.weighting_result_ = result = self._nonnegative(stacked, rows, offset.ravel(), loss)
         self._warn_if_not_converged(result)
         if self.weighting_rows == "out_of_fold":
             training = self._grow(rows, loss, seed, label="scboost, all rows")
@@ -534,8 +734,13 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
             for model in models[1:]:
                 training.ensemble.extend(model.ensemble)
         self._publish(training)
+        if training.interrupted:
+            raise KeyboardInterrupt(f"the model keeps the {training.ensemble.n_rounds} rounds finished so far")
 
     # --- fitted model ----------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_ensemble")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -560,9 +765,9 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
     def estimators_(self) -> list[Any]:
         """Fitted learners, one after the other, if ``estimator`` was given."""
         check_is_fitted(self)
-        if not isinstance(self._ensemble, EstimatorEnsemble):
-            raise AttributeError("estimators_ exists with estimator= only; see get_booster().")
-        return self._ensemble.estimators
+        if isinstance(self._ensemble, EstimatorEnsemble):
+            return self._ensemble.estimators
+        raise AttributeError("estimators_ exists with estimator= only; see get_booster().")
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -581,11 +786,26 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
             Leaves carry the weights, and rounds with weight 0 are left out.
         """
         check_is_fitted(self)
-        if not isinstance(self._ensemble, TreeEnsemble):
-            raise AttributeError(
-                "get_booster() needs trees of the XGBoost engine; this model has estimator=."
-            )
-        return self._ensemble.booster()
+        if isinstance(self._ensemble, TreeEnsemble):
+            return self._ensemble.booster()
+        raise AttributeError("get_booster() needs trees of the XGBoost engine; this model has estimator=.")
+
+    def shap_values(self, X: ArrayLike) -> FloatArray:
+        """Shares of the columns in the raw scores: exact TreeSHAP values, by the native model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to explain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features + 1), or (n_samples, n_classes, n_features + 1) for many classes
+            The last entry is the mean score; the sum over the last axis is the raw score.
+        """
+        booster = self.get_booster()
+        matrix = self._ensemble.prepare(self._encode(X, reset=False))
+        return np.asarray(booster.predict(matrix, pred_contribs=True))
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -596,6 +816,7 @@ class _SCBoost(BaseEstimator):  # type: ignore[misc]
         return self._ensemble.staged(self._encode(X, reset=False))
 
 
+@_documented
 class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
     """Boosted trees that do not repeat each other, for classification.
 
@@ -604,101 +825,17 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of boosting rounds.
-    learning_rate : float or "auto", default="auto"
-        Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
-        larger steps.
-    max_depth : int or None, default=None
-        Largest depth of a tree.
-    max_leaves : int or None, default=31
-        Largest number of leaves; if given, the leaf with the largest gain is split next.
-    min_child_weight : float, default=1.0
-        Smallest sum of curvatures in a leaf.
-    reg_lambda : float, default=3.0
-        L2 penalty on leaf values.
-    projection_strength : float in [0, 1], default=0.7
-        Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting.
-    energy_threshold : float in (0, 1], default=0.9
-        Share of the history's energy that is projected away: alpha.
-    memory : int, "auto" or "all", default="auto"
-        How many of the latest trees make up the history. "auto" is 5, or fewer if there are fewer rounds.
-    leaf_rule : {"newton", "mean"}, default="newton"
-        Leaf values: Newton steps on the full residual, or means of the projected one (the paper's).
-    init : {"prior", "zero"}, default="prior"
-        Raw score to start from: the best constant, or 0.
-    subsample : float in (0, 1], default=1.0
-        Share of the rows that each round is grown on.
-    colsample : float in (0, 1], default=0.8
-        Share of the columns offered to each round.
-    max_bin : int, default=256
-        Number of histogram bins of a column.
-    weighting : {"simplex", "nonnegative"} or None, default=None
-        How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
-        weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
-        have not seen and penalise the covariance of the trees.
-    weighting_rows : {"holdout", "out_of_fold", "fold_average"}, default="holdout"
-        Where these rows come from: a part held out; cross-validation, after which one model is grown on all rows; or
-        cross-validation, after which the fold models are kept and averaged.
-    covariance_penalty : float, default=0.0
-        Factor of the covariance penalty: lambda.
-    weight_pull : float, default=0.1
-        Strength of the pull towards equal weights, for ``weighting="nonnegative"``.
-    n_folds : int, default=5
-        Number of folds of the last two kinds of ``weighting_rows``.
-    early_stopping : bool, default=False
-        Whether to stop when the loss on validation rows no longer improves. Trees after the best round get weight 0.
-    n_iter_no_change : int, default=10
-        Number of rounds without improvement after which to stop.
-    tol : float, default=1e-7
-        Smallest decrease of the validation loss that counts as improvement.
-    validation_fraction : float in (0, 1), default=0.2
-        Share of the rows held out for early stopping and for weighting, if ``fit`` is not given validation rows. The
-        trees never see them.
-    monotone_constraints : array-like or dict, default=None
-        For each column, or by column name, 1 if the raw score must not fall with it, -1 if it must not rise, else 0.
-    interaction_constraints : list of lists, default=None
-        Groups of columns, by number or name, that may appear together on a path.
+    <shared parameters>
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with ``sample_weight``.
-    estimator : regressor or None, default=None
-        A scikit-learn regressor to use as the learner in place of XGBoost's trees; the parameters of the trees above then
-        do not apply.
-    warm_start : bool, default=False
-        Whether a second ``fit`` with more rounds goes on where the first stopped. The result is the same, bit for bit, as
-        with all rounds at once.
-    callbacks : list of callables, default=None
-        Called as ``callback(self)`` after every round, when the estimator can already predict; a true answer stops.
-    n_jobs : int or None, default=None
-        Number of threads; None and negative numbers mean all. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of row and column sampling and of the held-out part.
-    verbose : int, default=0
-        Whether to show a progress bar.
+        Weights of the classes, multiplied with ``sample_weight``; "balanced" gives all classes the same total weight.
+        The probabilities are then those of data with these prevalences: to predict for a population with other class
+        shares, give each class the weight (share there) / (share in y).
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    weights_ : ndarray of shape (n_trees,)
-        Weight of every tree grown; of shape (n_rounds, n_classes) for more than two classes.
-    intercept_ : ndarray of shape (n_outputs,)
-        Constant part of the raw score.
-    rounds_ : dict of ndarrays
-        The story round by round: training "loss" before the round, "components" k that were projected away, "energy_kept"
-        share of the history they hold, "energy_removed" share of the residual they spanned, "validation_loss".
-    n_estimators_ : int
-        Number of rounds done.
-    stop_reason_ : str
-        Why fewer rounds than asked for were done; empty otherwise.
-    weighting_result_ : Weights
-        Weights with their optimality gap, if ``weighting`` is not None.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total gain.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if X had them.
+    <shared attributes>
 
     Examples
     --------
@@ -715,6 +852,9 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
         **_SCBoost._parameter_constraints,  # noqa: SLF001
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+
+    if TYPE_CHECKING:
+        class_weight: Any
 
     def __init__(
         self,
@@ -752,38 +892,7 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.projection_strength = projection_strength
-        self.energy_threshold = energy_threshold
-        self.memory = memory
-        self.leaf_rule = leaf_rule
-        self.init = init
-        self.subsample = subsample
-        self.colsample = colsample
-        self.max_bin = max_bin
-        self.weighting = weighting
-        self.weighting_rows = weighting_rows
-        self.covariance_penalty = covariance_penalty
-        self.weight_pull = weight_pull
-        self.n_folds = n_folds
-        self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.validation_fraction = validation_fraction
-        self.monotone_constraints = monotone_constraints
-        self.interaction_constraints = interaction_constraints
-        self.class_weight = class_weight
-        self.estimator = estimator
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._keep(locals())
 
     @classmethod
     def from_paper(cls, **overrides: Any) -> SCBoostClassifier:
@@ -794,8 +903,8 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
         Parameters
         ----------
         **overrides
-            Parameters to set differently, for example ``estimator=DecisionTreeRegressor(max_depth=5)`` for the exact trees
-            of scikit-learn.
+            Parameters to set differently, for example ``estimator=DecisionTreeRegressor(max_depth=5)`` for the exact
+            trees of scikit-learn.
 
         Returns
         -------
@@ -822,80 +931,51 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
         }
         return cls(**{**paper, **overrides})
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        sample_weight_val: ArrayLike | None = None,
-    ) -> SCBoostClassifier:
-        """Fit to training rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            NaN is a value of its own. In a sparse matrix, entries that are not stored count as missing, as in XGBoost. String
-            and categorical columns of a pandas, polars or pyarrow table are categorical.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row weights; weight 0 is the same as leaving the row out, an integer the same as repeating it.
-        X_val, y_val, sample_weight_val : optional
-            Validation rows for early stopping and for the weights of the trees; held out from X if not given.
-
-        Returns
-        -------
-        SCBoostClassifier
-            The fitted estimator.
-        """
-        self._check_consistency()
-        matrix = self._encode(X, reset=True)
-        y = _vector(y, matrix)
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        weight = self._weight_of_classes(y, sample_weight)
-        rows = self._rows(matrix, codes.astype(np.float64), weight)
+        rows = self._rows(X, codes.astype(np.float64), sample_weight)
         present = np.unique(rows.y)
         if len(present) < len(self.classes_):  # a class may have weight 0 throughout
             self.classes_ = self.classes_[present.astype(np.intp)]
             rows = Rows(rows.X, np.searchsorted(present, rows.y).astype(np.float64), rows.weight)
-        if len(self.classes_) < 2:
+        K = len(self.classes_)
+        if K < 2:
             raise ValueError(
-                f"The number of classes has to be greater than one; got {len(self.classes_)} class ({self.classes_[0]!r}) "
-                "in y, among rows with positive weight."
+                f"The number of classes has to be greater than one; got {K} class ({self.classes_[0]!r}) in y, among "
+                "rows with positive weight."
             )
-        loss: Loss = LogisticLoss() if len(self.classes_) == 2 else SoftmaxLoss(len(self.classes_))
-        if self.weighting is not None:
-            self._margin_loss(loss)
-        validation = None
-        if X_val is not None or y_val is not None:
-            validation = self._validation_rows(X_val, y_val, sample_weight_val)
-        self._fit_rows(rows, loss, validation)
-        self._loss = loss
-        return self
+        if K > 2 and self.monotone_constraints is not None:
+            raise ValueError(
+                f"monotone_constraints need two classes, y has {K}: a probability depends on the raw scores of all."
+            )
+        self._class_weights = self._weights_of_classes(rows)
+        return self._weigh_classes(rows), LogisticLoss() if K == 2 else SoftmaxLoss(K)
 
-    def _weight_of_classes(self, y: npt.NDArray[Any], sample_weight: ArrayLike | None) -> ArrayLike | None:
+    def _weights_of_classes(self, rows: Rows) -> FloatArray | None:
+        """Weight of each class, of shape (n_classes,)."""
         if self.class_weight is None:
-            return sample_weight
-        by_class = compute_sample_weight(self.class_weight, y)
-        if sample_weight is None:
-            return by_class
-        return by_class * _check_sample_weight(sample_weight, y, dtype=np.float64)
+            return None
+        if self.class_weight == "balanced":
+            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight)
+            return np.asarray(counts.sum() / (len(counts) * counts))
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError(f"class_weight must be positive for every class, got {self.class_weight!r}.")
+        return np.asarray(weights)
 
-    def _validation_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
-        if X is None or y is None:
-            raise ValueError("X_val and y_val must be given together.")
-        matrix = self._encode(X, reset=False)
-        y = _vector(y, matrix, "y_val")
+    def _weigh_classes(self, rows: Rows) -> Rows:
+        if self._class_weights is None:
+            return rows
+        weight = self._class_weights[rows.y.astype(np.intp)]
+        return Rows(rows.X, rows.y, weight if rows.weight is None else weight * rows.weight)
+
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Rows:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y_val has labels {unknown!r} that y does not have; y has {self.classes_!r}.")
-        codes = np.searchsorted(self.classes_, y).astype(np.float64)
-        return self._rows(matrix, codes, sample_weight)
+        codes = np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
+        return self._weigh_classes(self._rows(X, codes, sample_weight, "sample_weight_val"))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Raw scores: log-odds of the second class, of shape (n_samples,), or (n_samples, n_classes).
@@ -979,7 +1059,221 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
 
     @staticmethod
     def _winners(F: FloatArray) -> npt.NDArray[np.intp]:
-        return (F[0] > 0).astype(np.intp) if len(F) == 1 else np.argmax(F, axis=0)
+        return np.asarray(F[0] > 0, dtype=np.intp) if len(F) == 1 else np.asarray(np.argmax(F, axis=0))
+
+
+@_documented
+class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
+    """Boosted trees that do not repeat each other, for regression.
+
+    Before a tree is grown, the part of the residual that the latest trees already span is (partly) projected away, so
+    that the structure of the new tree is chosen on what is new; its leaf values are steps on the full residual.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson"}, default="squared_error"
+        What the model estimates: the mean; the median; something between the two, robust to outliers; a quantile; or
+        the mean of counts, as the exponential of the raw score.
+    quantile : float in (0, 1) or None, default=None
+        The quantile that ``loss="quantile"`` estimates, and needs.
+    huber_delta : float or None, default=None
+        Residual, in units of y, beyond which ``loss="huber"`` is linear. None takes the 0.9 quantile of the distances
+        from the median of y that are not zero.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <shared attributes>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import train_test_split
+    >>> X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
+    >>> model = SCBoostRegressor(learning_rate=0.05, max_depth=3, random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.3)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **_SCBoost._parameter_constraints,  # noqa: SLF001
+        "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", "poisson"})],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+        "huber_delta": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    if TYPE_CHECKING:
+        loss: str
+        quantile: float | None
+        huber_delta: float | None
+
+    def __init__(
+        self,
+        *,
+        loss: Literal["squared_error", "absolute_error", "huber", "quantile", "poisson"] = "squared_error",
+        quantile: float | None = None,
+        huber_delta: float | None = None,
+        n_estimators: int = 100,
+        learning_rate: float | Literal["auto"] = "auto",
+        max_depth: int | None = None,
+        max_leaves: int | None = 31,
+        min_child_weight: float = 1.0,
+        reg_lambda: float = 3.0,
+        projection_strength: float = 0.7,
+        energy_threshold: float = 0.9,
+        memory: int | Literal["auto", "all"] = "auto",
+        leaf_rule: Literal["newton", "mean"] = "newton",
+        init: Literal["prior", "zero"] = "prior",
+        subsample: float = 1.0,
+        colsample: float = 0.8,
+        max_bin: int = 256,
+        weighting: Literal["simplex", "nonnegative"] | None = None,
+        weighting_rows: Literal["holdout", "out_of_fold", "fold_average"] = "holdout",
+        covariance_penalty: float = 0.0,
+        weight_pull: float = 0.1,
+        n_folds: int = 5,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
+        validation_fraction: float = 0.2,
+        monotone_constraints: Any = None,
+        interaction_constraints: Any = None,
+        estimator: Any = None,
+        warm_start: bool = False,
+        callbacks: Sequence[Callable[[Any], Any]] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
+        if (self.quantile is not None) != (self.loss == "quantile"):
+            raise ValueError(
+                f"quantile={self.quantile!r} with loss={self.loss!r}: give a quantile if and only if loss='quantile'."
+            )
+        if self.huber_delta is not None and self.loss != "huber":
+            raise ValueError(f"huber_delta={self.huber_delta!r} needs loss='huber', got loss={self.loss!r}.")
+        rows = self._rows(X, self._numbers(y, "y"), sample_weight)
+        if self.loss == "squared_error":
+            return rows, SquaredLoss()
+        if self.loss == "poisson":
+            if not rows.y.any():
+                raise ValueError(
+                    "loss='poisson' needs a positive sum of y, but y is 0 in every row with positive weight."
+                )
+            return rows, PoissonLoss()
+        if self.loss == "huber":
+            return rows, HuberLoss(_huber_delta(rows) if self.huber_delta is None else float(self.huber_delta))
+        return rows, QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
+
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Rows:
+        return self._rows(X, self._numbers(y, "y_val"), sample_weight, "sample_weight_val")
+
+    def _numbers(self, y: npt.NDArray[Any], name: str) -> FloatArray:
+        """Check that a target consists of numbers that the loss is defined for."""
+        try:
+            y = y.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numbers for regression, got {y.dtype} ({error}).") from error
+        if self.loss == "poisson":
+            if (y < 0).any():
+                raise ValueError(f"loss='poisson' needs {name} >= 0, got {y.min():g}.")
+            return y
+        size = float(np.ptp(y))
+        low, high = _TARGET_SIZES
+        if size and not low < size < high:
+            raise ValueError(f"{name} spans {size:.3g}; rescale it to span between {low:g} and {high:g}.")
+        return y
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            On the scale of y.
+        """
+        F = self._scores(X)
+        return self._loss.inverse_link(F.astype(np.float64))
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[FloatArray]:
+        """Yield the predicted values after each round.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            After 1, 2, ... rounds.
+        """
+        for F in self._staged_scores(X):
+            yield self._loss.inverse_link(F)
+
+
+class _StackedMargin:
+    """A loss of K raw scores a row as a loss of margins, those of a row after each other: m * K entries.
+
+    The mean over all entries is the mean loss: the loss of a row stands in each of its K entries.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        self._loss = loss
+
+    def check(self, y: npt.NDArray[np.float64], *, intercept: bool) -> None:
+        """Accept what the estimator has accepted."""
+
+    def value(self, y: npt.NDArray[np.float64], F: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Loss of every row, K times."""
+        K = self._loss.n_outputs
+        return np.repeat(self._loss.row_losses(y[::K], F.reshape(-1, K).T), K)
+
+    def gradient(self, y: npt.NDArray[np.float64], F: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """First derivatives by the margins."""
+        K = self._loss.n_outputs
+        return np.asarray(-K * self._loss.residual(y[::K], F.reshape(-1, K).T)[0].T.ravel(), dtype=np.float64)
+
+    def curvature(self, y: npt.NDArray[np.float64], F: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Diagonal bound of the second derivatives."""
+        K = self._loss.n_outputs
+        return np.asarray(K * self._loss.residual(y[::K], F.reshape(-1, K).T)[1].T.ravel(), dtype=np.float64)
+
+
+def _stacked(ensemble: Ensemble, X: Any, *, weighted: bool = False) -> FloatArray:
+    """Contribution of every round to every raw score, of shape (n * K, rounds): the K scores of a row in sequence."""
+    H = ensemble.contributions(X)
+    if weighted:
+        H = H * ensemble.weights[:, :, None].astype(H.dtype)
+    return H.transpose(2, 1, 0).reshape(-1, len(H))
+
+
+def _huber_delta(rows: Rows) -> float:
+    """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are."""
+    distance = np.abs(rows.y - QuantileLoss(0.5).initial_score(rows.y, rows.weight)[0])
+    away = distance > 0
+    weight = None if rows.weight is None else rows.weight[away]
+    return float(QuantileLoss(0.9).initial_score(distance[away], weight)[0]) if away.any() else 1.0
+
+
+def _weights(sample_weight: ArrayLike, X: Any, name: str) -> FloatArray:
+    """Check sample weights."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if weight.min() < 0:
+        raise ValueError(f"Negative values in {name}: the smallest is {weight.min():g}; weights must be >= 0.")
+    return np.asarray(weight)
 
 
 def _vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
@@ -991,6 +1285,11 @@ def _vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
         raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} rows.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity; every row needs a finite target.")
-    if y.dtype.kind == "O" and any(v is None or v != v for v in y):  # noqa: PLR0124 - NaN differs from itself
+    if y.dtype.kind == "O" and any(_is_missing(v) for v in y):
         raise ValueError(f"Input {name} contains NaN or None; every row needs a label.")
     return np.asarray(y)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA answers no comparison with True or False; NaN differs from itself.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124

@@ -1,10 +1,13 @@
 """Training one ensemble: the loop, watched.
 
-The loop itself knows neither validation rows nor patience; this module consumes its rounds.
+The loop itself knows neither validation rows nor patience; this module consumes its rounds. One rule holds
+throughout: learners see training rows only; validation rows decide when to stop and what the learners weigh.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +16,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ._boosting import Dials, Round, State, boost, start
+from ._boosting import Dials, Round, State, boost
 from ._engine import Engine
 from ._ensemble import Ensemble
 from ._loss import FloatArray, Loss
@@ -78,6 +81,10 @@ class Training:
         their span, each round; means over the outputs.
     stop_reason : str
         Why the loop ended before the rounds asked for; empty if it did not.
+    interrupted : bool
+        Whether that was an interrupt from the keyboard.
+    grown : tuple of (weights, intercept) or None
+        Those of the ensemble when the loop ended: what to return to before going on, if it was re-weighted since.
     """
 
     ensemble: Ensemble
@@ -88,6 +95,8 @@ class Training:
     energy_kept: list[float] = field(default_factory=list)
     energy_removed: list[float] = field(default_factory=list)
     stop_reason: str = ""
+    interrupted: bool = False
+    grown: tuple[FloatArray, FloatArray] | None = None
 
     def record(self, done: Round) -> None:
         """Add a round's numbers to the story."""
@@ -121,6 +130,7 @@ def train(
     begin: Callable[[], Training],
     validation: Rows | None = None,
     stopping: Stopping | None = None,
+    before: Callable[[], None] | None = None,
     watch: Callable[[Training], bool] | None = None,
 ) -> Training:
     """Boost until ``n_rounds`` are done in all, nothing is left to learn, or validation says stop.
@@ -139,6 +149,8 @@ def train(
         Rows on which the loss is followed; the learners never see them.
     stopping : Stopping, optional
         When to stop on the validation rows.
+    before : callable, optional
+        Called before every round.
     watch : callable, optional
         Called after every round; a true answer stops the loop.
 
@@ -149,39 +161,73 @@ def train(
     """
     training = begin()
     ensemble = training.ensemble
+    if training.grown is not None:
+        ensemble.reweight(*training.grown)
+    training.grown, training.stop_reason, training.interrupted = None, "", False
     scores = _ValidationScores(ensemble, validation) if validation is not None else None
-    best = len(training.validation_loss)
-    if best:
-        best = int(np.argmin(training.validation_loss)) + 1
-    with _single_threaded_blas():
+    with _single_threaded_blas(), _interrupt_between_rounds() as interrupted:
         loop = boost(training.state, loss, rows.y, rows.weight, dials, engine)
-        try:
-            while training.state.round < n_rounds:
-                done = next(loop, None)
-                if done is None:
-                    training.stop_reason = training.state.stop_reason
-                    break
-                ensemble.append(done.learners, dials.eta)
-                training.record(done)
-                if scores is not None and validation is not None:
-                    F = scores.update()
-                    value = loss.mean(validation.y, F, validation.weight)
-                    if value < min(training.validation_loss, default=np.inf) - (
-                        stopping.tol if stopping else 0
-                    ):
-                        best = ensemble.n_rounds
-                    training.validation_loss.append(value)
-                    if stopping and ensemble.n_rounds - best >= stopping.patience:
-                        training.stop_reason = (
-                            f"validation loss did not improve in {stopping.patience} rounds"
-                        )
-                        break
+        while training.state.round < n_rounds and not training.stop_reason:
+            if stopping and _rounds_since_best(training.validation_loss, stopping.tol) >= stopping.patience:
+                training.stop_reason = f"validation loss did not improve in {stopping.patience} rounds"
+                break
+            if before is not None:
+                before()
+            done = next(loop, None)
+            if done is None:
+                training.stop_reason = training.state.stop_reason
+                break
+            ensemble.append(done.learners, dials.eta)
+            training.record(done)
+            if scores is not None and validation is not None:
+                training.validation_loss.append(loss.mean(validation.y, scores.update(), validation.weight))
+            try:
                 if watch is not None and watch(training):
                     training.stop_reason = "a callback asked to stop"
-                    break
-        except KeyboardInterrupt:
-            training.stop_reason = "interrupted from the keyboard"
+            except KeyboardInterrupt:
+                training.interrupted = True
+            if training.interrupted or interrupted():
+                training.interrupted = True
+                training.stop_reason = "interrupted from the keyboard"
+    training.grown = ensemble.weights.copy(), ensemble.intercept.copy()
     return training
+
+
+def _rounds_since_best(losses: list[float], tol: float) -> int:
+    """Count the rounds since the loss last fell by more than ``tol`` below everything before."""
+    best, lowest = 0, np.inf
+    for i, value in enumerate(losses, start=1):
+        if value < lowest - tol:
+            best = i
+        lowest = min(lowest, value)
+    return len(losses) - best
+
+
+@contextmanager
+def _interrupt_between_rounds() -> Iterator[Callable[[], bool]]:
+    """Hold an interrupt from the keyboard back until the round is finished; a second one breaks through.
+
+    Half a round would leave scores and histories that no later round could go on from. Only Python's own handler
+    in the main thread is replaced; where someone else handles interrupts, that is left alone.
+    """
+    asked: list[bool] = []
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+
+    def hold(number: int, frame: Any) -> None:
+        if asked:
+            signal.default_int_handler(number, frame)
+        asked.append(True)
+
+    if ours:
+        signal.signal(signal.SIGINT, hold)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _ValidationScores:
@@ -195,7 +241,8 @@ class _ValidationScores:
 
     def update(self) -> FloatArray:
         H = self._ensemble.contributions(self._X, first=self._n_rounds)
-        self._F += np.einsum("tk,tkn->kn", self._ensemble.weights[self._n_rounds :], H)
+        for weights, h in zip(self._ensemble.weights[self._n_rounds :], H, strict=True):
+            self._F += weights[:, None] * h  # one by one: a resumed fit must round as an uninterrupted one
         self._n_rounds = self._ensemble.n_rounds
         return self._F
 
@@ -211,5 +258,3 @@ def _single_threaded_blas() -> Iterator[None]:
 
 
 _controller: ThreadpoolController | None = None
-
-__all__ = ["Rows", "Stopping", "Training", "start", "train"]
