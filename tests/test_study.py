@@ -120,7 +120,7 @@ def rows():
 
 
 def test_a_prototype_with_a_constant_rule_is_the_estimator(rows):
-    params = study.read_dials("trees=12 cols=0.5").params
+    params = study.read_dials("trees=12 cols=0.5 rows=0.7").params
     model = study.Prototype(**params, random_state=3, n_jobs=1)
     model.spec = study.Spec(params)
     expected = SCBoostClassifier(**params, random_state=3, n_jobs=1).fit(*rows).predict_proba(rows[0])

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from scboost import SCBoostClassifier
-from scboost._boosting import Dials, State, boost, start
+from scboost._boosting import Dials, Round, State, _row_weights, start
 from scboost._engine import Engine, Learner
 from scboost._estimators import auto_learning_rate
 from scboost._training import Rows, Training
@@ -140,6 +140,9 @@ class Spec:
         Trees grown each round, of which the one that scores best by `pick` is kept.
     pick : str
         "correlation" or "orthogonal"; see `_Picky`.
+    metric : str
+        "equal" rows span the history as in the estimator; "curvature" weighs rows by the loss's curvature, so that the
+        part removed is the best Newton step within the history's span; "lookahead" takes the gradient after that step.
     """
 
     params: dict[str, Any]
@@ -148,6 +151,7 @@ class Spec:
     step: str = ""
     candidates: int = 1
     pick: str = "correlation"
+    metric: str = "equal"
 
 
 def read_dials(text: str) -> Spec:
@@ -185,7 +189,7 @@ def read_dials(text: str) -> Spec:
             params["leaf_rule"] = value
         elif dial == "eta":
             params["learning_rate"] = float(value)
-        elif dial in {"rule", "step", "pick"}:
+        elif dial in {"rule", "step", "pick", "metric"}:
             extra[dial] = value
         elif dial == "rate":
             extra[dial] = float(value)
@@ -236,7 +240,7 @@ def gamma_rule(rule: str, gamma: float, n: int, progress: float, share: float) -
     return float(np.clip(values[rule](), 0.0, 1.0))
 
 
-class Prototype(SCBoostClassifier):  # type: ignore[misc]
+class Prototype(SCBoostClassifier):
     """Ideas that the estimator has no parameter for; set `spec` before fitting."""
 
     spec: Spec
@@ -250,23 +254,55 @@ class Prototype(SCBoostClassifier):  # type: ignore[misc]
         state = start(loss, y, None, dials, engine, prior, self.n_estimators)
         training = Training(self._new_ensemble(prior, loss), state)
         if spec.candidates > 1:
-            engine = _Picky(engine, spec, state, dials)
-        while state.round < self.n_estimators:
-            r, _ = loss.residual(y, state.F)
-            share = state.histories[0].project(r[0], alpha=dials.alpha, gamma=0.0).share
-            gamma = gamma_rule(spec.rule, dials.gamma, len(y), state.round / self.n_estimators, share)
-            done = next(boost(state, loss, y, None, replace(dials, gamma=gamma), engine), None)
-            if done is None:
+            engine = _Picky(engine, spec, state)
+        history = state.histories[0]
+        for t in range(self.n_estimators):
+            r, curvature = loss.residual(y, state.F)
+            projection = history.project(r[0], alpha=dials.alpha, gamma=0.0)
+            gamma = gamma_rule(spec.rule, dials.gamma, len(y), t / self.n_estimators, projection.share)
+            H = history.vectors
+            q, shape = r, curvature
+            if spec.metric == "equal":
+                q = history.project(r[0], alpha=dials.alpha, gamma=gamma).innovation[None]
+            elif len(H):
+                p = _newton_span(H, r[0], curvature[0], dials.alpha)
+                if spec.metric == "curvature":
+                    q = r - (gamma * p * curvature[0]).astype(r.dtype)
+                else:
+                    q, shape = loss.residual(y, state.F + (gamma * p).astype(r.dtype))
+            rng = np.random.default_rng([dials.seed, t])
+            drawn = _row_weights(rng, dials.subsample, None, len(y))
+            if drawn is not None:
+                q, shape = q * drawn, shape * drawn
+            learner = engine.grow(q, shape, int(rng.integers(2**32)))[0]
+            if len(learner.values) == 1 or learner.leaf is None:
                 break
+            steps = loss.leaf_steps(
+                learner.leaf, len(learner.values), y, state.F[0], r[0], curvature[0], drawn, dials.l2
+            )
+            learner.values = steps.astype(r.dtype)
+            h = learner.predictions()
             scale = 1.0
             if spec.step == "orthogonal":
-                h = done.learners[0].predictions()
-                # The tree itself is the newest entry of the history: its orthogonal part is against the others.
-                scale = min(float(np.linalg.norm(h)) / _orthogonal_norm(h, state, newest=False), 2.0)
-                state.F[0] += (scale - 1) * dials.eta * h
-            training.ensemble.append(done.learners, dials.eta * scale)
-            training.record(done)
+                scale = min(float(np.linalg.norm(h)) / _orthogonal_norm(h, H), 2.0)
+            state.F[0] += scale * dials.eta * h
+            history.append(h)
+            training.ensemble.append([learner], dials.eta * scale)
+            training.record(Round([learner], [projection], loss.mean(y, state.F)))
         return training
+
+
+def _newton_span(H: Any, r: Any, curvature: Any, alpha: float) -> Array:
+    """Find the best Newton step within the span of the history: argmin over Hb of sum c (r / c - Hb)^2.
+
+    Directions that hold less than a share 1 - alpha of the history's curvature-weighted energy are left out.
+    """
+    H = np.asarray(H, dtype=np.float64)
+    values, V = np.linalg.eigh((H * curvature) @ H.T)
+    values, V = np.maximum(values[::-1], 0.0), V[:, ::-1]
+    k = int(np.searchsorted(np.cumsum(values) / values.sum(), alpha)) + 1
+    V, values = V[:, :k], values[:k]
+    return np.asarray((V @ ((V.T @ (H @ r)) / values)) @ H)
 
 
 class _Picky(Engine):
@@ -276,8 +312,8 @@ class _Picky(Engine):
     "correlation" is ``<q, h> / |h|``.
     """
 
-    def __init__(self, inner: Engine, spec: Spec, state: State, dials: Dials) -> None:
-        self.inner, self.spec, self.state, self.dials = inner, spec, state, dials
+    def __init__(self, inner: Engine, spec: Spec, state: State) -> None:
+        self.inner, self.spec, self.state = inner, spec, state
         self.dtype = inner.dtype
 
     def grow(self, target: Any, curvature: Any, seed: int) -> list[Learner]:
@@ -286,15 +322,14 @@ class _Picky(Engine):
         def score(learners: list[Learner]) -> float:
             h = learners[0].predictions()
             orthogonal = self.spec.pick == "orthogonal"
-            norm = _orthogonal_norm(h, self.state, newest=True) if orthogonal else float(np.linalg.norm(h))
+            norm = _orthogonal_norm(h, self.state.histories[0].vectors) if orthogonal else float(np.linalg.norm(h))
             return float(target[0] @ h) / max(norm, 1e-12)
 
         return max(grown, key=score)
 
 
-def _orthogonal_norm(h: Any, state: State, *, newest: bool) -> float:
-    """Norm of the part of h that is orthogonal to the remembered trees, with or without the newest of them."""
-    H = state.histories[0].vectors if newest else state.histories[0].vectors[:-1]
+def _orthogonal_norm(h: Any, H: Any) -> float:
+    """Norm of the part of h that is orthogonal to the remembered trees."""
     if not len(H):
         return float(np.linalg.norm(h))
     coefficients = np.linalg.lstsq(H.T, h, rcond=None)[0]
@@ -392,7 +427,8 @@ def split(y: NDArray[np.int64], fold: int, seed: int) -> tuple[NDArray[np.int64]
     from sklearn.model_selection import StratifiedKFold
 
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y)
-    return list(folds)[fold]
+    train, test = list(folds)[fold]
+    return train, test
 
 
 def flip(y: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
@@ -484,75 +520,61 @@ def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
 
 # --- parts of the study ----------------------------------------------------------------------------------------------
 
+# The projection in the metric of the loss's curvature, one dial at a time around gamma 0.7, memory 5.
+C = "metric=curvature"
 DIAL_SWEEP: tuple[str, ...] = (
-    "",
     "gamma=0",
-    "gamma=0.3",
-    "gamma=0.5",
-    "gamma=0.85",
-    "gamma=1",
-    "memory=1",
-    "memory=1 gamma=1",
-    "memory=2",
-    "memory=10",
-    "memory=20",
-    "memory=all",
-    "memory=all gamma=0.5",
-    "memory=all gamma=0.3",
-    "alpha=0.5",
-    "alpha=0.99",
-    "alpha=1",
-    "alpha=0.5 memory=all gamma=0.5",
-    "rate=0.7",
-    "rate=1.3",
-    "rate=1.6",
-    "gamma=0 rate=0.7",
-    "gamma=0 rate=1.3",
-    "cols=0.3",
-    "cols=0.5",
-    "cols=0.65",
-    "cols=1",
+    C,
+    f"{C} gamma=0.5",
+    f"{C} gamma=0.85",
+    f"{C} gamma=1",
+    f"{C} gamma=0.3",
+    f"{C} memory=1",
+    f"{C} memory=2",
+    f"{C} memory=10",
+    f"{C} memory=20",
+    f"{C} memory=all",
+    f"{C} alpha=0.5",
+    f"{C} alpha=0.99",
+    "metric=lookahead",
+    "metric=lookahead gamma=1",
+    "",
+    f"{C} cols=0.5",
     "gamma=0 cols=0.5",
+    f"{C} cols=0.3",
+    f"{C} cols=1",
     "gamma=0 cols=1",
-    "depth=5",
-    "depth=6",
-    "depth=7",
-    "leaves=15",
-    "leaves=63",
-    "leaves=31 depth=6",
-    "leaves=31 depth=8",
+    f"{C} depth=6",
     "gamma=0 depth=6",
-    "l2=1",
-    "l2=5",
-    "l2=10",
-    "child=0.3",
-    "child=3",
-    "rows=0.8",
-    "rows=0.6",
+    f"{C} leaves=15",
+    f"{C} leaves=63",
+    f"{C} leaves=31 depth=8",
+    f"{C} rate=0.7",
+    f"{C} rate=1.3",
+    f"{C} rate=1.6",
+    "gamma=0 rate=1.3",
+    "gamma=0 rate=0.7",
+    f"{C} l2=1",
+    f"{C} l2=10",
+    f"{C} child=0.3",
+    f"{C} child=3",
+    f"{C} rows=0.8",
     "gamma=0 rows=0.8",
-    "leaf=mean",
-    "leaf=mean gamma=0.3",
-    "rule=share",
-    "rule=rest",
-    "rule=falling",
-    "rule=rising",
-    "rule=rows",
-    "step=orthogonal",
-    "candidates=3 pick=correlation",
-    "candidates=3 pick=orthogonal",
-    "crw=simplex",
-    "crw=nonnegative",
-    "crw=nonnegative pull=1",
-    "crw=nonnegative penalty=0.1",
+    f"{C} rule=share",
+    f"{C} rule=rest",
+    f"{C} rule=falling",
+    f"{C} rule=rising",
+    f"{C} step=orthogonal",
+    f"{C} candidates=3 pick=correlation",
+    f"{C} candidates=3 pick=orthogonal",
+    f"{C} crw=nonnegative",
+    f"{C} crw=out_of_fold",
+    f"{C} crw=fold_average",
+    f"{C} crw=fold_average pull=1000000",
+    f"{C} crw=simplex",
     "crw=stop trees=200",
-    "crw=out_of_fold",
-    "crw=out_of_fold pull=1",
-    "crw=out_of_fold penalty=0.1",
-    "crw=fold_average",
-    "crw=fold_average pull=1000000",
-    "crw=fold_average trees=20",
+    "leaf=mean",
     "trees=200",
-    "trees=20",
 )
 
 
@@ -602,7 +624,7 @@ def ours(*dials: str) -> tuple[str, ...]:
 
 PARTS: dict[str, Part] = {
     "dials": Part(
-        "every dial around the base, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, folds=3, column_cap=100
+        "every dial around the base, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, folds=5, column_cap=100
     ),
 }
 
