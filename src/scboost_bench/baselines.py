@@ -45,9 +45,7 @@ def _lgbm(seed: int, **params: Any) -> Any:
 def _cat(seed: int, **params: Any) -> Any:
     from catboost import CatBoostClassifier
 
-    return CatBoostClassifier(
-        random_state=seed, thread_count=1, verbose=0, allow_writing_files=False, **params
-    )
+    return CatBoostClassifier(random_state=seed, thread_count=1, verbose=0, allow_writing_files=False, **params)
 
 
 def _ngb(seed: int, **params: Any) -> Any:

@@ -95,9 +95,7 @@ REGISTRY: dict[str, DatasetInfo] = {
     for info in (
         DatasetInfo("Madelon", 1485, 1, "Class", "2", 2600, 500, 1300, "madelon", "1c90448b94ffb17e"),
         DatasetInfo("Jasmine", 41143, 1, "class", "1", 2984, 144, 1492, "jasmine", "2b59f59b4852981a"),
-        DatasetInfo(
-            "Bioresponse", 4134, 1, "target", "1", 3751, 1776, 2034, "bioresponse", "5b91a23625f0d9e8"
-        ),
+        DatasetInfo("Bioresponse", 4134, 1, "target", "1", 3751, 1776, 2034, "bioresponse", "5b91a23625f0d9e8"),
         DatasetInfo(
             "Creditcard",
             1597,
@@ -376,9 +374,7 @@ def add_parser(subparsers: Any) -> None:
         description="List the paper's ten data sets; with --check load and verify each.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="sets to show (default: all ten)")
-    parser.add_argument(
-        "--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE}, else OpenML)"
-    )
+    parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE}, else OpenML)")
     parser.add_argument("--check", action="store_true", help="fetch (or read) each set and verify it")
     parser.set_defaults(func=_command)
 
@@ -390,9 +386,7 @@ def _command(args: argparse.Namespace) -> int:
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(
-        f"{'name':<12} {'OpenML':>6} v {'target':<12} {'positive':<8} {'rows':>7} {'cols':>5} {'pos.':>6} sha"
-    )
+    print(f"{'name':<12} {'OpenML':>6} v {'target':<12} {'positive':<8} {'rows':>7} {'cols':>5} {'pos.':>6} sha")
     missing = 0
     for entry in entries:
         line = (

@@ -90,9 +90,7 @@ def project_out(H: Array, r: Array, energy_threshold: float) -> tuple[Array, int
     return r - U_k @ (U_k.T @ r), k
 
 
-def simplex_weights(
-    H_val: Array, y_val: Array, covariance_penalty: float
-) -> tuple[Array, Array, float, float]:
+def simplex_weights(H_val: Array, y_val: Array, covariance_penalty: float) -> tuple[Array, Array, float, float]:
     """Minimise mean logistic loss(y, H w) + lambda w' C w over the simplex, by SLSQP.
 
     Parameters
