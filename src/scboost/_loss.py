@@ -29,10 +29,13 @@ class Loss(ABC):
         K, the number of raw scores a row has.
     translation_invariant : bool
         Whether only the difference of target and raw score matters.
+    constant_curvature : bool
+        Whether the curvature is 1 everywhere.
     """
 
     n_outputs: int = 1
     translation_invariant: bool = False
+    constant_curvature: bool = False
 
     @abstractmethod
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
@@ -169,6 +172,7 @@ class _RegressionLoss(Loss):
     """A loss of one real raw score with the identity link."""
 
     translation_invariant = True
+    constant_curvature = True
 
     def inverse_link(self, F: FloatArray) -> FloatArray:
         return F[0]
@@ -275,6 +279,33 @@ class PoissonLoss(Loss):
 
     def inverse_link(self, F: FloatArray) -> FloatArray:
         return np.asarray(np.exp(F[0]))
+
+    def leaf_steps(
+        self,
+        leaf: IntArray,
+        n_leaves: int,
+        y: FloatArray,
+        F: FloatArray,
+        r: FloatArray,
+        curvature: FloatArray,
+        sample_weight: FloatArray | None,
+        l2: float,
+    ) -> FloatArray:
+        """Minimise the penalised loss of each leaf exactly: far below the counts, a Newton step explodes.
+
+        The step s solves ``sum(mean) exp(s) + l2 s = sum(y)``, an increasing convex equation that Newton's method
+        solves from above.
+        """
+        del F, r
+        w = 1 if sample_weight is None else sample_weight
+        Y = np.bincount(leaf, weights=y * w, minlength=n_leaves)
+        S = np.bincount(leaf, weights=curvature * w, minlength=n_leaves)
+        filled = S > 0
+        s = np.log(np.maximum(np.divide(Y, S, out=np.ones(n_leaves), where=filled), 1))
+        for _ in range(30):  # a leaf without counts and without penalty would go on for ever
+            slope = S * np.exp(s)
+            s -= np.divide(slope + l2 * s - Y, slope + l2, out=np.zeros(n_leaves), where=filled)
+        return np.asarray(s)
 
 
 def _leaf_quantiles(
