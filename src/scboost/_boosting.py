@@ -137,8 +137,11 @@ def boost(
         mean_loss = loss.mean(y, state.F, sample_weight)
 
         q = np.empty_like(r) if state.histories else r
+        curved = dials.leaf_rule == "newton" and not loss.constant_curvature
         projections = [
-            history.project(r[k], alpha=dials.alpha, gamma=dials.gamma, out=q[k])
+            history.project(
+                r[k], alpha=dials.alpha, gamma=dials.gamma, curvature=curvature[k] if curved else None, out=q[k]
+            )
             for k, history in enumerate(state.histories)
         ]
         if _is_constant(q):

@@ -344,8 +344,9 @@ class EstimatorEngine(Engine):
                 model.fit(self._X[rows], target[k, rows] / curvature[k, rows], sample_weight=curvature[k, rows])
             else:
                 model.fit(self._X, target[k])
-            if hasattr(model, "apply"):
-                nodes, leaf = np.unique(model.apply(self._X), return_inverse=True)
+            leaves = model.apply(self._X) if hasattr(model, "apply") else None
+            if leaves is not None and leaves.ndim == 1:  # a forest has one leaf for each of its trees
+                nodes, leaf = np.unique(leaves, return_inverse=True)
                 values = np.empty(len(nodes))
                 values[leaf] = model.predict(self._X)
                 learners.append(Learner(leaf, values, model, nodes))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from . import _ubjson
 from ._engine import Learner, Tree, feature_types, import_xgboost
@@ -33,10 +34,13 @@ class Ensemble(ABC):
     Attributes
     ----------
     weights : ndarray of shape (rounds, K)
-        Weight of each learner. Assign to it to re-weight the ensemble.
+        Weight of each learner; see :meth:`reweight`.
+    n_jobs : int
+        Number of threads that predict; 0 for all.
     """
 
     def __init__(self, n_features: int, intercept: FloatArray) -> None:
+        self.n_jobs = 1
         self.n_features = n_features
         self.intercept = np.asarray(intercept, dtype=np.float64)
         self.weights: FloatArray = np.zeros((0, len(self.intercept)))
@@ -82,7 +86,7 @@ class Ensemble(ABC):
     def _extend(self, other: Any) -> None: ...
 
     @abstractmethod
-    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
+    def scores(self, X: Any) -> FloatArray:
         """Scores of shape (K, n)."""
 
     def prepare(self, X: Any) -> Any:
@@ -156,11 +160,13 @@ class TreeEnsemble(Ensemble):
     def _build(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> xgboost.Booster:
         K = self.n_outputs
         trees: list[Tree] = []
-        for t in kept:
+        base_score, rest = self._base_score(intercept)
+        for i, t in enumerate(kept):
             for k in range(K):
                 tree = dict(self._trees[t * K + k], id=len(trees))
                 leaves = tree["left_children"] == -1
-                values = np.where(leaves, tree["split_conditions"] * weights[t, k], tree["split_conditions"])
+                values = tree["split_conditions"] * weights[t, k] + (rest[k] if i == 0 else 0.0)
+                values = np.where(leaves, values, tree["split_conditions"])
                 tree["split_conditions"] = values.astype(np.float32)
                 tree["base_weights"] = np.where(leaves, values, tree["base_weights"]).astype(np.float32)
                 trees.append(tree)
@@ -191,7 +197,7 @@ class TreeEnsemble(Ensemble):
                     "name": "gbtree",
                 },
                 "learner_model_param": {
-                    "base_score": f"[{','.join(f'{b:.9E}' for b in self._base_score(intercept))}]",
+                    "base_score": f"[{','.join(f'{b:.9E}' for b in base_score)}]",
                     "boost_from_average": "0",
                     "num_class": str(K if K > 1 else 0),
                     "num_feature": str(self.n_features),
@@ -205,16 +211,21 @@ class TreeEnsemble(Ensemble):
         booster.load_model(bytearray(_ubjson.encode(document)))
         return booster
 
-    def _base_score(self, intercept: FloatArray) -> FloatArray:
-        """Intercept on the scale of the predictions, as XGBoost stores it."""
+    def _base_score(self, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Intercept as XGBoost stores it, and what that loses: a float32 probability has few digits near 1."""
         if self._objective == "binary:logistic":
-            return np.asarray(1 / (1 + np.exp(-intercept)))
-        return np.exp(intercept) if self._objective == "count:poisson" else intercept
+            stored = np.clip(special.expit(intercept), 1e-6, 1 - 1e-6).astype(np.float32)
+            return stored, intercept + np.log(1 / stored - 1).astype(np.float64)  # in float32, as XGBoost reads it
+        if self._objective == "count:poisson":
+            stored = np.exp(intercept).astype(np.float32)
+            return stored, intercept - np.log(stored.astype(np.float64))
+        stored = intercept.astype(np.float32)
+        return stored, intercept - stored
 
-    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
+    def scores(self, X: Any) -> FloatArray:
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
         booster = self.booster()
-        booster.set_param({"nthread": n_jobs})
+        booster.set_param({"nthread": self.n_jobs})
         margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
         return np.asarray(margin).reshape(-1, self.n_outputs).T
 
@@ -225,9 +236,9 @@ class TreeEnsemble(Ensemble):
             return X
         return xgb.DMatrix(
             X,
+            nthread=self.n_jobs or None,
             feature_types=feature_types(self._categorical),
             enable_categorical=self._categorical is not None,
-            feature_names=self._feature_names,
         )
 
     def contributions(self, X: Any, first: int = 0) -> FloatArray:
@@ -240,7 +251,10 @@ class TreeEnsemble(Ensemble):
         if not len(rounds):
             return H
         structure = self._build(rounds, np.ones_like(self.weights), np.zeros(K))
-        leaves = structure.predict(matrix, pred_leaf=True).reshape(n, -1).astype(np.intp)
+        structure.set_param({"nthread": self.n_jobs})
+        # Without a check of names: a DMatrix refuses brackets in them.
+        leaves = structure.predict(matrix, pred_leaf=True, validate_features=False)
+        leaves = leaves.reshape(n, -1).astype(np.intp)
         for i, tree in enumerate(self._trees[first * K :]):
             H[i // K, i % K] = tree["split_conditions"][leaves[:, i]]
         return H
@@ -280,9 +294,8 @@ class EstimatorEnsemble(Ensemble):
         nodes, values = leaves
         return np.asarray(values[np.searchsorted(nodes, self.estimators[i].apply(X))])
 
-    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
+    def scores(self, X: Any) -> FloatArray:
         """Scores of shape (K, n); see :class:`Ensemble`."""
-        del n_jobs
         F = np.repeat(self.intercept[:, None], X.shape[0], axis=1)
         for i, weight in enumerate(self.weights.ravel()):
             if weight != 0:

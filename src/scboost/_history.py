@@ -4,6 +4,11 @@ Let H hold the remembered prediction vectors as rows, W the diagonal of sample w
 ``<a, b> = a' W b``. SRP keeps the k leading principal directions of H that hold a share ``alpha`` of its
 energy, finds the part ``p = P r`` of a residual that lies in their span, and returns the innovation
 ``q = r - gamma p``.
+
+A tree that takes Newton steps does not fit r with equal rows: with curvatures C = diag(c) it fits ``r / c`` with row
+weights c. Projected in that metric, ``p`` is the best Newton step that re-weighting history could still take, and
+``q = r - gamma c p``. With equal rows instead, a row that is already right (r and c near 0) would get the target
+``-gamma p / c``, which is huge: trees would be spent on undoing it. With c = 1 the two are the same.
 """
 
 from __future__ import annotations
@@ -32,13 +37,13 @@ class Projection:
     Attributes
     ----------
     innovation : ndarray of shape (n,)
-        ``q = r - gamma P r``.
+        ``q = r - gamma P r``; with curvature, ``q = r - gamma c P (r / c)``.
     k : int
         Number of principal directions in P.
     energy_kept : float
         Share of the history's energy that these directions hold, in [0, 1]; 0 for an empty history.
     historical_energy, innovation_energy : float
-        ``|P r|^2`` and ``|r - P r|^2``; they add up to ``|r|^2``.
+        ``|P r|^2`` and ``|r - P r|^2``; they add up to ``|r|^2``. With curvature, of ``r / c`` in its metric.
     """
 
     innovation: FloatArray
@@ -58,7 +63,8 @@ class History:
     """Remembered prediction vectors, with everything needed to project onto their span.
 
     The Gram matrix ``G = H W H'`` is kept up to date, so a projection costs two passes over H and one
-    eigendecomposition of G; no factorisation of H is made. Where G is too ill conditioned, or when all
+    eigendecomposition of G; no factorisation of H is made. (A curvature that changes every round makes a new Gram
+    matrix necessary, O(n t^2): meant for short memories.) Where G is too ill conditioned, or when all
     directions are wanted (``alpha = 1``), an orthonormal basis of H is used, extended by one vector a
     round by Gram-Schmidt: also O(n t).
 
@@ -124,7 +130,15 @@ class History:
         self._H[self._appended % len(self._H)] = h
         self._appended += 1
 
-    def project(self, r: FloatArray, *, alpha: float, gamma: float = 1.0, out: FloatArray | None = None) -> Projection:
+    def project(
+        self,
+        r: FloatArray,
+        *,
+        alpha: float,
+        gamma: float = 1.0,
+        curvature: FloatArray | None = None,
+        out: FloatArray | None = None,
+    ) -> Projection:
         """Split a residual into what history spans and what is new.
 
         Parameters
@@ -135,6 +149,8 @@ class History:
             Share of the history's energy that the projected directions must hold.
         gamma : float in [0, 1], default=1.0
             Share of the historical component that is removed.
+        curvature : ndarray of shape (n,), optional
+            Positive curvatures of the rows, which define the metric; all 1 if not given.
         out : ndarray of shape (n,), optional
             Where to put the innovation.
 
@@ -143,21 +159,23 @@ class History:
         Projection
             The innovation, in the residual's dtype, and the numbers that describe the split.
         """
-        b, r_energy = self._inner_products(r)
-        t = len(self)
-        if alpha == 1.0:
-            return self._project_on_basis(r, r_energy, alpha, gamma, out)
-        eigenvalues, V, k, kept = self._principal_directions(alpha)
-        if k and eigenvalues[k - 1] < _GRAM_FLOOR * eigenvalues[0]:
-            return self._project_on_basis(r, r_energy, alpha, gamma, out)
-        coordinates = V[:, :k].T @ b
-        c = V[:, :k] @ (coordinates / eigenvalues[:k])
+        b, r_energy = self._inner_products(r) if curvature is None else self._curved_inner_products(r, curvature)
         q = np.empty_like(r) if out is None else out
-        if k:
-            np.subtract(r, (gamma * c).astype(self._H.dtype) @ self._H[:t], out=q, casting="same_kind")
-        else:
-            q[:] = r
-        p_energy = min(float(np.sum(coordinates**2 / eigenvalues[:k])), r_energy)
+        p: FloatArray | None = None
+        if alpha < 1.0:
+            eigenvalues, V, k, kept = self._principal_directions(alpha)
+            if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR * eigenvalues[0]:
+                coordinates = V[:, :k].T @ b
+                c = V[:, :k] @ (coordinates / eigenvalues[:k])
+                p = c.astype(self._H.dtype) @ self._H[: len(self)]
+                p_energy = float(np.sum(coordinates**2 / eigenvalues[:k]))
+        if p is None:
+            p, k, kept, p_energy = self._project_on_basis(r, alpha, curvature)
+        p *= gamma
+        if curvature is not None:
+            p *= curvature
+        np.subtract(r, p, out=q, casting="same_kind")
+        p_energy = min(p_energy, r_energy)
         return Projection(q, k, kept, p_energy, r_energy - p_energy)
 
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
@@ -181,7 +199,7 @@ class History:
     def _inner_products(self, r: FloatArray) -> tuple[FloatArray, float]:
         """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed."""
         t = len(self)
-        first = max(self._in_gram, self._appended - t)
+        first = max(self._in_gram, self._appended - t)  # -1 if none is
         pending = [i % len(self._H) for i in range(first, self._appended)]
         vectors = [self._H[i] for i in pending] + [r]
         sums = np.zeros((len(vectors), t + 1))
@@ -199,26 +217,44 @@ class History:
         self._in_gram = self._appended
         return sums[-1, :t], float(sums[-1, t])
 
+    def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> tuple[FloatArray, float]:
+        """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature."""
+        t = len(self)
+        G, b, r_energy = np.zeros((t, t)), np.zeros(t), 0.0
+        width = max(_BLOCK // (t + 1), 1024)
+        for start in range(0, len(r), width):
+            rows = slice(start, start + width)
+            block = np.asarray(self._H[:t, rows], dtype=np.float64)
+            v = np.asarray(r[rows], dtype=np.float64)
+            c = np.asarray(curvature[rows], dtype=np.float64)
+            weighted = v if self._weight is None else v * self._weight[rows]
+            b += block @ weighted
+            r_energy += float(weighted @ (v / c))
+            G += (block * (c if self._weight is None else c * self._weight[rows])) @ block.T
+        self._G[:t, :t] = G
+        self._in_gram = -1  # not the plain Gram matrix any more
+        return b, r_energy
+
     def _project_on_basis(
-        self, r: FloatArray, r_energy: float, alpha: float, gamma: float, out: FloatArray | None
-    ) -> Projection:
-        root = None if self._weight is None else np.sqrt(self._weight)
-        if self._basis is None or self._basis.first != self._appended - len(self):
-            self._basis = _Basis(self._H.shape[1], len(self._H), self._appended - len(self))
+        self, r: FloatArray, alpha: float, curvature: FloatArray | None
+    ) -> tuple[FloatArray, int, float, float]:
+        """P r, k, the share of energy kept and |P r|^2, by an orthonormal basis of the history."""
+        root = np.ones(len(r)) if self._weight is None else np.sqrt(self._weight)
+        z = np.asarray(r, dtype=np.float64) * root
+        if curvature is not None:
+            c = np.sqrt(np.asarray(curvature, dtype=np.float64))
+            root, z = root * c, z / c
+        oldest = self._appended - len(self)
+        if self._basis is None or self._basis.first != oldest or curvature is not None:
+            self._basis = _Basis(self._H.shape[1], len(self._H), oldest)
         for i in range(self._basis.last, self._appended):
-            h = np.asarray(self._H[i % len(self._H)], dtype=np.float64)
-            self._basis.append(h if root is None else h * root)
+            self._basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
         U, energies = self._basis.principal_directions()
         k, kept = _leading(energies, alpha, float(energies.sum()))
-        z = np.asarray(r, dtype=np.float64)
-        z = z if root is None else z * root
         coordinates = U[:, :k].T @ (self._basis.Q @ z)
         p = (U[:, :k] @ coordinates) @ self._basis.Q
-        if root is not None:
-            p = np.divide(p, root, out=np.zeros_like(p), where=root > 0)
-        q = np.subtract(r, gamma * p, out=np.empty_like(r) if out is None else out, casting="same_kind")
-        p_energy = min(float(coordinates @ coordinates), r_energy)
-        return Projection(q, k, kept, p_energy, r_energy - p_energy)
+        np.divide(p, root, out=p, where=root > 0)
+        return p, k, kept, float(coordinates @ coordinates)
 
 
 class _Basis:

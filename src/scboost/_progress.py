@@ -24,6 +24,7 @@ class Progress:
         self._total, self._label, self._enabled = total, label, enabled
         self._done = 0
         self._start = self._shown = time.monotonic()
+        self._interval = 0.1 if sys.stderr.isatty() else 10.0  # a log file needs no more than a line now and then
 
     def __enter__(self) -> Progress:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -33,13 +34,14 @@ class Progress:
     ) -> None:
         if self._enabled and self._done:
             self._show()
-            sys.stderr.write("\n")
+            if sys.stderr.isatty():
+                sys.stderr.write("\n")
 
     def step(self, note: str = "") -> None:
         """Advance by one step, with a short note at the end of the line."""
         self._done += 1
         self._note = note
-        if self._enabled and time.monotonic() - self._shown > 0.1:
+        if self._enabled and time.monotonic() - self._shown > self._interval:
             self._show()
 
     def _show(self) -> None:
@@ -49,5 +51,5 @@ class Progress:
         rest = elapsed / self._done * (self._total - self._done)
         bar = "#" * round(24 * share)
         line = f"{self._label} [{bar:<24}] {self._done}/{self._total} {elapsed:.0f}s, {rest:.0f}s left {self._note}"
-        sys.stderr.write(f"\r{line:<100}")
+        sys.stderr.write(f"\r{line:<100}" if sys.stderr.isatty() else f"{line}\n")
         sys.stderr.flush()

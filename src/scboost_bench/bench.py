@@ -1,0 +1,558 @@
+"""``scboost bench``: time and memory of SCBoost and its peers, as ratios to XGBoost in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gc
+import json
+import multiprocessing
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost import SCBoostClassifier
+from scboost._estimators import auto_learning_rate
+from scboost._progress import Progress
+from scboost_bench.protocol import versions
+
+Array = npt.NDArray[np.float32]
+SHAPES = ((2_340, 500), (3_375, 1_776), (13_000, 16), (100_000, 30), (1_000_000, 30))
+N_ROUNDS = 100
+LITERAL_ROUNDS = 10
+FIELDS = (
+    "kind",
+    "method",
+    "rows",
+    "columns",
+    "rounds",
+    "threads",
+    "repeat",
+    "fit_seconds",
+    "predict_seconds",
+    "peak_bytes",
+)
+
+
+def make_data(n: int, d: int, seed: int = 0) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Make normal columns and a noisy label that depends on a few of them and their products."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    score = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) - X[:, 4] * (X[:, 5] > 0)
+    return X, (score + rng.standard_normal(n, dtype=np.float32) > 0.5).astype(np.int64)
+
+
+def make_model(method: str, n: int, rounds: int, threads: int) -> Any:
+    """Make a model of a given number of rounds and threads: 31 leaves or depth 5, the same learning rate for all."""
+    rate = auto_learning_rate(n, rounds)
+    if method == "SCBoost":
+        return SCBoostClassifier(n_estimators=rounds, n_jobs=threads, random_state=0)
+    if method == "SCBoost, plain":
+        return SCBoostClassifier(n_estimators=rounds, n_jobs=threads, random_state=0, projection_strength=0)
+    if method == "SCBoost, paper form":  # without the weights, which are not part of growing
+        return SCBoostClassifier.from_paper(n_estimators=rounds, n_jobs=threads, weighting=None)
+    if method in {"XGBoost", "XGBoost, depth 5"}:
+        from xgboost import XGBClassifier
+
+        default = SCBoostClassifier()
+        if method == "XGBoost":
+            shape = {
+                "max_depth": default.max_depth or 0,
+                "max_leaves": default.max_leaves or 0,
+                "grow_policy": "lossguide" if default.max_leaves else "depthwise",
+                "colsample_bytree": default.colsample,
+                "reg_lambda": default.reg_lambda,
+                "min_child_weight": default.min_child_weight,
+            }
+        else:  # the shape of the paper form
+            shape = {"max_depth": 5}
+        return XGBClassifier(n_estimators=rounds, n_jobs=threads, learning_rate=rate, **shape)
+    if method == "LightGBM":
+        from lightgbm import LGBMClassifier
+
+        return LGBMClassifier(n_estimators=rounds, n_jobs=threads, learning_rate=rate, num_leaves=31, verbose=-1)
+    if method == "HistGradientBoosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            max_iter=rounds, learning_rate=rate, max_leaf_nodes=31, early_stopping=False
+        )
+    if method == "CatBoost":
+        from catboost import CatBoostClassifier
+
+        return CatBoostClassifier(
+            n_estimators=rounds, thread_count=threads, learning_rate=rate, depth=5, verbose=0, allow_writing_files=False
+        )
+    raise ValueError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+
+
+METHODS = (
+    "XGBoost",
+    "SCBoost",
+    "SCBoost, plain",
+    "XGBoost, depth 5",
+    "SCBoost, paper form",
+    "LightGBM",
+    "HistGradientBoosting",
+    "CatBoost",
+)
+
+
+def time_once(method: str, X: Array, y: npt.NDArray[np.int64], rounds: int, threads: int) -> tuple[float, float]:
+    """Seconds of one fit and of one prediction of all rows."""
+    from threadpoolctl import threadpool_limits
+
+    model = make_model(method, len(X), rounds, threads)
+    gc.collect()
+    with threadpool_limits(threads):
+        start = time.perf_counter()
+        model.fit(X, y)
+        fitted = time.perf_counter()
+        model.predict_proba(X[:2])  # whatever is made on first use belongs to the fit's side of the ledger
+        ready = time.perf_counter()
+        model.predict_proba(X)
+        return ready - start, time.perf_counter() - max(ready, fitted)
+
+
+def time_literal(X: Array, y: npt.NDArray[np.int64], rounds: int) -> float:
+    """Seconds of the literal algorithm for a few rounds, times what is missing to N_ROUNDS: a lower bound."""
+    from threadpoolctl import threadpool_limits
+
+    from scboost_bench.literal import fit_literal
+
+    held_out = len(X) // 5
+    with threadpool_limits(1):
+        start = time.perf_counter()
+        fit_literal(
+            X[held_out:],
+            y[held_out:],
+            X[:held_out],
+            y[:held_out],
+            n_estimators=rounds,
+            learning_rate=0.1,
+            energy_threshold=0.9,
+            covariance_penalty=0.1,
+            max_depth=5,
+            random_state=0,
+        )
+        return (time.perf_counter() - start) * N_ROUNDS / rounds
+
+
+def peak_memory(method: str, n: int, d: int, rounds: int) -> int:
+    """Bytes by which one fit in a process of its own raises the process's peak."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return int(pool.apply(_peak, (method, n, d, rounds)))
+
+
+def _peak(method: str, n: int, d: int, rounds: int) -> int:
+    X, y = make_data(n, d)
+    make_model(method, n, 2, 1).fit(X[:1000], y[:1000])  # load the libraries
+    before = _resident()
+    _reset_peak()
+    make_model(method, n, rounds, 1).fit(X, y)
+    return _peak_resident() - before
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def _reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_resident() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+class Results:
+    """Rows of measurements, written to CSV as they come; what is there already is not measured again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict[str, str]] = []
+        if path.exists():
+            with path.open(newline="") as file:
+                self.rows = list(csv.DictReader(file))
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("w", newline="") as file:
+                csv.writer(file).writerow(FIELDS)
+
+    def has(self, **key: Any) -> bool:
+        """Whether a row with these values is there."""
+        return any(all(row[name] == str(value) for name, value in key.items()) for row in self.rows)
+
+    def add(self, **values: Any) -> None:
+        """Append a row and flush it to disk."""
+        row = {name: str(values.get(name, "")) for name in FIELDS}
+        self.rows.append(row)
+        with self.path.open("a", newline="") as file:
+            csv.DictWriter(file, FIELDS).writerow(row)
+
+    def median(self, field: str, **key: Any) -> float:
+        """Median of a field over the rows with these values; NaN if there is none."""
+        found = [
+            float(row[field])
+            for row in self.rows
+            if row[field] and all(row[name] == str(value) for name, value in key.items())
+        ]
+        return statistics.median(found) if found else float("nan")
+
+
+def installed(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the methods whose package is there."""
+    found = []
+    for method in methods:
+        try:
+            make_model(method, 100, 2, 1)
+        except ImportError:
+            print(f"{method}: not installed, left out", file=sys.stderr)
+        else:
+            found.append(method)
+    return tuple(found)
+
+
+def run(
+    output: Path,
+    shapes: tuple[tuple[int, int], ...] = SHAPES,
+    threads: tuple[int, ...] = (1, 2),
+    repeat: int = 3,
+    *,
+    scaling: bool = True,
+    memory: bool = True,
+    literal: bool = True,
+) -> Results:
+    """Measure everything; runs alternate between the methods."""
+    results = Results(output / "bench.csv")
+    methods = installed(METHODS)
+    tasks: list[tuple[str, Callable[[], None]]] = []
+
+    def shape_task(n: int, d: int, n_threads: int, i: int) -> Callable[[], None]:
+        def task() -> None:
+            X, y = make_data(n, d)
+            for method in methods:
+                key = {"method": method, "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads, "repeat": i}
+                if not results.has(kind="shape", **key):
+                    fit, predict = time_once(method, X, y, N_ROUNDS, n_threads)
+                    results.add(kind="shape", fit_seconds=fit, predict_seconds=predict, **key)
+
+        return task
+
+    def literal_task(n: int, d: int) -> Callable[[], None]:
+        def task() -> None:
+            key = {"method": "literal", "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": 1, "repeat": 0}
+            if not results.has(kind="shape", **key):
+                results.add(kind="shape", fit_seconds=time_literal(*make_data(n, d), LITERAL_ROUNDS), **key)
+
+        return task
+
+    def scaling_task(kind: str, method: str, n: int, rounds: int, i: int) -> Callable[[], None]:
+        def task() -> None:
+            key = {"method": method, "rows": n, "columns": 16, "rounds": rounds, "threads": 1, "repeat": i}
+            if not results.has(kind=kind, **key):
+                fit, _ = time_once(method, *make_data(n, 16), rounds, 1)
+                results.add(kind=kind, fit_seconds=fit, **key)
+
+        return task
+
+    def memory_task(method: str, n: int, rounds: int) -> Callable[[], None]:
+        def task() -> None:
+            key = {"method": method, "rows": n, "columns": 16, "rounds": rounds, "threads": 1, "repeat": 0}
+            if not results.has(kind="memory", **key):
+                results.add(kind="memory", peak_bytes=peak_memory(method, n, 16, rounds), **key)
+
+        return task
+
+    for n_threads in threads:
+        for i in range(repeat):
+            tasks += [(f"{n} x {d}", shape_task(n, d, n_threads, i)) for n, d in shapes]
+    if scaling:
+        ours = ("XGBoost", "SCBoost", "SCBoost, paper form")
+        for i in range(repeat):
+            tasks += [
+                ("by rows", scaling_task("rows", m, n, 50, i)) for n in (10_000, 100_000, 1_000_000) for m in ours
+            ]
+            tasks += [
+                ("by rounds", scaling_task("rounds", m, 10_000, T, i)) for T in (50, 100, 200, 400, 800) for m in ours
+            ]
+    if memory:
+        for m in ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form"):
+            tasks += [("memory", memory_task(m, 200_000, T)) for T in (50, 200)]
+    if literal:
+        tasks += [("literal", literal_task(n, d)) for n, d in shapes if n * d <= 10_000_000]
+    with Progress(len(tasks), "bench") as progress:
+        for label, task in tasks:
+            task()
+            progress.step(label)
+    return results
+
+
+@contextmanager
+def profiled() -> Iterator[dict[str, float]]:
+    """Collect the seconds spent in each part of a fit."""
+    import xgboost as xgb
+
+    from scboost._engine import XGBoostEngine
+    from scboost._history import History
+
+    seconds = dict.fromkeys(("binning", "tree growth", "leaf assignment", "projection"), 0.0)
+    watched: list[tuple[Any, str, str]] = [
+        (xgb.QuantileDMatrix, "__init__", "binning"),
+        (xgb.Booster, "boost", "tree growth"),
+        (XGBoostEngine, "grow", "leaf assignment"),
+        (History, "project", "projection"),
+        (History, "append", "projection"),
+    ]
+    originals = [(owner, name, getattr(owner, name)) for owner, name, _ in watched]
+
+    def timed(function: Any, part: str) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                seconds[part] += time.perf_counter() - start
+
+        return wrapper
+
+    for (owner, name, function), (_, _, part) in zip(originals, watched, strict=True):
+        setattr(owner, name, timed(function, part))
+    try:
+        yield seconds
+    finally:
+        for owner, name, function in originals:
+            setattr(owner, name, function)
+        seconds["leaf assignment"] -= seconds["tree growth"]  # boosting is called within grow
+
+
+def profile(output: Path, shapes: tuple[tuple[int, int], ...], threads: int = 1) -> list[dict[str, Any]]:
+    """Split the time of the default's and the paper form's fits into parts; write profile.csv."""
+    rows = []
+    for n, d in shapes:
+        X, y = make_data(n, d)
+        for method in ("SCBoost", "SCBoost, paper form"):
+            make_model(method, n, 2, threads).fit(X[:500], y[:500])
+            with profiled() as seconds:
+                start = time.perf_counter()
+                make_model(method, n, N_ROUNDS, threads).fit(X, y)
+                total = time.perf_counter() - start
+            seconds["the rest"] = total - sum(seconds.values())
+            shares = {part: round(value / total, 4) for part, value in seconds.items()}
+            rows.append({"method": method, "rows": n, "columns": d, "seconds": round(total, 4), **shares})
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / "profile.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def exponent(x: list[float], seconds: list[float]) -> float:
+    """Slope of log time against log size."""
+    return float(np.polyfit(np.log(x), np.log(seconds), 1)[0])
+
+
+def ratio_table(results: Results, field: str, n_threads: int) -> list[str]:
+    """Markdown rows: each method's median over XGBoost's in the same run, for every shape."""
+    shapes = sorted(
+        {(int(r["rows"]), int(r["columns"])) for r in results.rows if r["kind"] == "shape"}, key=lambda s: (s[0], s[1])
+    )
+    methods = [m for m in (*METHODS, "literal") if results.has(kind="shape", method=m)]
+    lines = ["| | " + " | ".join(f"{n:,} x {d:,}" for n, d in shapes) + " |", "|---" * (len(shapes) + 1) + "|"]
+    for method in methods:
+        cells = []
+        for n, d in shapes:
+            key = {"kind": "shape", "rows": n, "columns": d}
+            threads = 1 if method == "literal" else n_threads
+            own = results.median(field, method=method, threads=threads, **key)
+            base = results.median(field, method="XGBoost", threads=threads, **key)
+            absolute = f" ({base:.2f} s)" if method == "XGBoost" else ""
+            cells.append("" if np.isnan(own) else f"{own / base:.2f}{absolute}")
+        if any(cells):
+            lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def page(results: Results, output: Path, docs: Path) -> None:
+    """Write docs/speed.md and its figure from the result files."""
+    info = json.loads((output / "bench.json").read_text())
+    threads = sorted({int(r["threads"]) for r in results.rows if r["kind"] == "shape"})
+    lines = [
+        "# Speed",
+        "",
+        f"Made by `{info['command']}` on {info['date']}; {info['machine']}. "
+        + ", ".join(f"{name} {version}" for name, version in info["versions"].items())
+        + ".",
+        "",
+        f"{N_ROUNDS} rounds for every method, the same learning rate, 31 leaves (depth 5 for CatBoost and for the rows that "
+        "say so). Figures are ratios of medians to XGBoost with the same shape of trees in the same run; runs alternate "
+        "between the methods. `SCBoost, paper form` projects on all history; compare it with `XGBoost, depth 5`. "
+        f"`literal` is the algorithm as printed (an SVD a round, a scikit-learn tree), run for {LITERAL_ROUNDS} rounds and "
+        f"multiplied up to {N_ROUNDS}: a lower bound, since its rounds grow dearer.",
+        "",
+    ]
+    for n_threads in threads:
+        lines += [
+            f"## Fit, {n_threads} thread{'s' * (n_threads > 1)}",
+            "",
+            *ratio_table(results, "fit_seconds", n_threads),
+            "",
+        ]
+        lines += [f"## Predict, {n_threads} thread{'s' * (n_threads > 1)}", ""]
+        lines += [*ratio_table(results, "predict_seconds", n_threads), ""]
+    lines += ["## Growth", "", "| | time ~ n^ | time ~ T^ | T = 800 / T = 400 |", "|---|---|---|---|"]
+    for method in ("XGBoost", "SCBoost", "SCBoost, paper form"):
+        by = {}
+        for kind, field in (("rows", "rows"), ("rounds", "rounds")):
+            sizes = sorted({int(r[field]) for r in results.rows if r["kind"] == kind})
+            medians = [results.median("fit_seconds", kind=kind, method=method, **{field: size}) for size in sizes]
+            by[kind] = exponent([float(s) for s in sizes], medians) if sizes else float("nan")
+        T800 = results.median("fit_seconds", kind="rounds", method=method, rounds=800)
+        T400 = results.median("fit_seconds", kind="rounds", method=method, rounds=400)
+        lines.append(f"| {method} | {by['rows']:.2f} | {by['rounds']:.2f} | {T800 / T400:.2f} |")
+    lines += ["", "16 columns; rows from 10,000 to 1,000,000 at 50 rounds, rounds from 50 to 800 at 10,000 rows.", ""]
+    lines += [
+        "## Memory",
+        "",
+        "| | peak of a fit, T = 50 | T = 200 | bytes per row and round above XGBoost |",
+        "|---|---|---|---|",
+    ]
+    for method, base in (("SCBoost", "XGBoost"), ("SCBoost, paper form", "XGBoost, depth 5")):
+        peaks = {
+            (m, T): results.median("peak_bytes", kind="memory", method=m, rounds=T)
+            for m in (method, base)
+            for T in (50, 200)
+        }
+        above = [(peaks[method, T] - peaks[base, T]) / 200_000 for T in (50, 200)]
+        lines.append(
+            f"| {method} | {peaks[method, 50] / 2**20:.0f} MB | {peaks[method, 200] / 2**20:.0f} MB | "
+            f"{(above[1] - above[0]) / 150:.2f} |"
+        )
+        lines.append(f"| {base} | {peaks[base, 50] / 2**20:.0f} MB | {peaks[base, 200] / 2**20:.0f} MB | |")
+    lines += [
+        "",
+        "200,000 rows, 16 columns, one thread; the fit alone in a process of its own, training rows not counted.",
+        "",
+    ]
+    if (output / "profile.csv").exists():
+        with (output / "profile.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        parts = [name for name in rows[0] if name not in {"method", "rows", "columns", "seconds"}]
+        lines += [
+            "## Where the time goes",
+            "",
+            "| | | seconds | " + " | ".join(parts) + " |",
+            "|---" * (len(parts) + 3) + "|",
+        ]
+        for row in rows:
+            cells = " | ".join(f"{float(row[part]):.0%}" for part in parts)
+            lines.append(
+                f"| {row['method']} | {int(row['rows']):,} x {int(row['columns']):,} | {float(row['seconds']):.2f} | {cells} |"
+            )
+        lines.append("")
+    if "import_seconds" in info:
+        lines += [f"`import scboost` takes {info['import_seconds']:.2f} s above `import xgboost`.", ""]
+    lines += ["![Cost by rounds](figures/speed.png)", ""]
+    docs.mkdir(parents=True, exist_ok=True)
+    (docs / "speed.md").write_text("\n".join(lines))
+    _figure(results, docs / "figures" / "speed.png")
+
+
+def _figure(results: Results, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for ax, kind, label in zip(axes, ("rows", "rounds"), ("rows (50 rounds)", "rounds (10,000 rows)"), strict=True):
+        for method in ("XGBoost", "SCBoost", "SCBoost, paper form"):
+            sizes = sorted({int(r[kind]) for r in results.rows if r["kind"] == kind})
+            medians = [results.median("fit_seconds", kind=kind, method=method, **{kind: size}) for size in sizes]
+            ax.loglog(sizes, medians, marker="o", label=method)
+        ax.set(xlabel=label, ylabel="fit, seconds")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def import_seconds(repeat: int = 5) -> float:
+    """Median seconds of ``import scboost`` after ``import xgboost`` and what it brings, in fresh processes."""
+    import subprocess
+
+    code = "import xgboost, time; t = time.perf_counter(); import scboost; print(time.perf_counter() - t)"
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)  # noqa: S603
+        for _ in range(repeat)
+    ]
+    return statistics.median(times)
+
+
+def _shape(text: str) -> tuple[int, int]:
+    try:
+        n, d = (int(part.replace("_", "")) for part in text.lower().split("x"))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shape such as 13000x16") from error
+    if n < 100 or d < 6:
+        raise argparse.ArgumentTypeError(f"{text!r} is too small: at least 100 rows and 6 columns")
+    return n, d
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``scboost bench``."""
+    parser = subparsers.add_parser("bench", help="measure time and memory against the peers")
+    parser.add_argument("--shapes", type=_shape, nargs="+", default=SHAPES, metavar="ROWSxCOLUMNS")
+    parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each method (%(default)s)")
+    parser.add_argument("--profile", action="store_true", help="also split our time into its parts")
+    parser.add_argument("--only-shapes", action="store_true", help="leave out growth, memory and the literal algorithm")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/speed"), help="folder of the results (%(default)s)"
+    )
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the page (%(default)s)")
+    parser.set_defaults(func=_command)
+
+
+def _command(args: argparse.Namespace) -> int:
+    import platform
+    from datetime import datetime, timezone
+
+    if args.repeat < 1:
+        print(f"--repeat {args.repeat}: at least 1", file=sys.stderr)
+        return 2
+    more = not args.only_shapes
+    results = run(
+        args.output, tuple(args.shapes), tuple(args.threads), args.repeat, scaling=more, memory=more, literal=more
+    )
+    if args.profile:
+        profile(args.output, tuple(args.shapes))
+    info = {
+        "command": "scboost " + " ".join(sys.argv[1:]),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "machine": f"{multiprocessing.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}",
+        "versions": versions(),
+        "import_seconds": import_seconds(),
+    }
+    (args.output / "bench.json").write_text(json.dumps(info, indent=1) + "\n")
+    if more:
+        page(results, args.output, args.docs)
+    for n_threads in args.threads:
+        print(f"\nfit, {n_threads} thread(s), ratio to XGBoost")
+        print("\n".join(ratio_table(results, "fit_seconds", n_threads)))
+        print(f"\npredict, {n_threads} thread(s), ratio to XGBoost")
+        print("\n".join(ratio_table(results, "predict_seconds", n_threads)))
+    return 0

@@ -1,0 +1,37 @@
+"""The command ``scboost``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from scboost import __version__
+
+COMMANDS = ("demo", "bench", "datasets", "reproduce", "study", "realdata", "pruning")
+"""Modules of this package that add a sub-command of the same name."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the argument parser with all sub-commands."""
+    main_parser = argparse.ArgumentParser(prog="scboost", description="Boosting that does not repeat itself.")
+    main_parser.add_argument("--version", action="version", version=f"scboost {__version__}")
+    subparsers = main_parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        import_module(f"scboost_bench.{name}").add_parser(subparsers)
+    return main_parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a sub-command; return its exit code."""
+    args = parser().parse_args(argv)
+    try:
+        return int(args.func(args) or 0)
+    except KeyboardInterrupt:
+        print("\nstopped; finished results are kept", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,226 @@
+"""``scboost demo``: SCBoost and the installed peers on embedded data, as a table and a figure."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost import SCBoostClassifier, redundancy_report
+from scboost._progress import Progress
+from scboost_bench.baselines import make
+from scboost_bench.protocol import NotInstalledError
+
+Array = npt.NDArray[np.float64]
+PLAIN = "SCBoost, no projection"
+METHODS = ("SCBoost", PLAIN, "XGB", "LGBM", "CAT", "HistGB", "RF")
+NAMES = {
+    "XGB": "XGBoost",
+    "LGBM": "LightGBM",
+    "CAT": "CatBoost",
+    "HistGB": "HistGradientBoosting",
+    "RF": "random forest",
+}
+N_FOLDS = 3
+
+
+class Result(NamedTuple):
+    """Means over the test folds of one method on one data set."""
+
+    data: str
+    method: str
+    accuracy: float
+    auc: float
+    log_loss: float
+    fit_seconds: float
+    n_trees: int
+    redundancy: float
+
+
+def data_sets() -> dict[str, tuple[Array, Array]]:
+    """Two sets that scikit-learn ships, and one made like Madelon: few informative columns among many that are noise."""
+    from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+
+    X, y = load_digits(return_X_y=True)
+    hard = make_classification(
+        n_samples=2000,
+        n_features=120,
+        n_informative=8,
+        n_redundant=12,
+        n_clusters_per_class=8,
+        flip_y=0.05,
+        random_state=0,
+    )
+    return {
+        "breast cancer": load_breast_cancer(return_X_y=True),
+        "digits, 5-9 against 0-4": (X, (y >= 5).astype(np.float64)),
+        "Madelon-like": hard,
+    }
+
+
+def make_model(method: str) -> Any:
+    """Make an unfitted model: 100 trees, one thread, otherwise defaults."""
+    if method == PLAIN:
+        return SCBoostClassifier(projection_strength=0, random_state=0, n_jobs=1)
+    if method == "HistGB":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(random_state=0)
+    return make(method, 0)
+
+
+def evaluate(data: str, X: Array, y: Array, method: str, step: Callable[[], None]) -> Result | None:
+    """Cross-validate one method; None if its package is not installed."""
+    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+    from threadpoolctl import threadpool_limits
+
+    scores = []
+    for train, test in StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y):
+        try:
+            model = make_model(method)
+        except NotInstalledError:
+            return None
+        start = time.perf_counter()
+        with threadpool_limits(1):
+            model.fit(X[train], y[train])
+        seconds = time.perf_counter() - start
+        p = model.predict_proba(X[test])[:, 1]
+        report = redundancy_report(model, X[test])
+        scores.append(
+            (
+                accuracy_score(y[test], p > 0.5),
+                roc_auc_score(y[test], p),
+                log_loss(y[test], p),
+                seconds,
+                report.n_trees,
+                report.redundancy.mean(),
+            )
+        )
+        step()
+    accuracy, auc, loss, seconds, n_trees, redundancy = np.mean(scores, axis=0)
+    return Result(data, method, accuracy, auc, loss, seconds, round(n_trees), redundancy)
+
+
+def table(results: list[Result]) -> str:
+    """Format the results, best figure of each column and data set marked with a star."""
+    lines = []
+    for data in dict.fromkeys(r.data for r in results):
+        rows = [r for r in results if r.data == data]
+        best = {
+            "accuracy": max(r.accuracy for r in rows),
+            "auc": max(r.auc for r in rows),
+            "log_loss": min(r.log_loss for r in rows),
+            "redundancy": min(r.redundancy for r in rows),
+        }
+        lines += [
+            "",
+            f"{data} ({N_FOLDS}-fold means on test rows, * = best)",
+            f"  {'':<24}{'accuracy':>10}{'AUC':>10}{'log-loss':>10}{'fit s':>8}{'trees':>7}{'redundancy':>12}",
+        ]
+        for r in rows:
+            figures = [
+                f"{getattr(r, name):.4f}{'*' if getattr(r, name) == best[name] else ' '}"
+                for name in ("accuracy", "auc", "log_loss")
+            ]
+            redundancy = f"{r.redundancy:.3f}{'*' if r.redundancy == best['redundancy'] else ' '}"
+            lines.append(
+                f"  {NAMES.get(r.method, r.method):<24}"
+                + "".join(f"{f:>10}" for f in figures)
+                + f"{r.fit_seconds:>8.2f}{r.n_trees:>7}{redundancy:>12}"
+            )
+    lines += [
+        "",
+        "redundancy: mean share of a tree's test predictions that earlier trees already span (0 new, 1 repeated)",
+    ]
+    return "\n".join(lines)
+
+
+def figure(path: Path, X: Array, y: Array) -> None:
+    """Draw what projection changes: test loss by number of trees, spectrum, and what was removed each round."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import train_test_split
+
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
+    models = {name: make_model(name).fit(X_train, y_train) for name in ("SCBoost", PLAIN)}
+    peer = make_model("XGB").fit(X_train, y_train)
+    colours = {"SCBoost": "C0", PLAIN: "C1", "XGBoost": "C2"}
+    figure_, axes = plt.subplots(1, 3, figsize=(13.5, 4.2), layout="constrained")
+
+    for name, model in models.items():
+        losses = [log_loss(y_test, p[:, 1]) for p in model.staged_predict_proba(X_test)]
+        axes[0].plot(np.arange(1, len(losses) + 1), losses, color=colours[name], label=name)
+    rounds = range(1, 101)
+    losses = [log_loss(y_test, peer.predict_proba(X_test, iteration_range=(0, t))[:, 1]) for t in rounds]
+    axes[0].plot(rounds, losses, color=colours["XGBoost"], label="XGBoost")
+    axes[0].set(title="Loss on test rows", xlabel="trees", ylabel="log-loss")
+    axes[0].legend(frameon=False)
+
+    for name, model in {**models, "XGBoost": peer}.items():
+        report = redundancy_report(model, X_test)
+        label = f"{name}: effective rank {report.effective_rank:.0f}"
+        axes[1].plot(np.arange(1, report.n_trees + 1), report.spectrum, color=colours[name], label=label)
+    axes[1].set(
+        title="How different the trees are", xlabel="component", ylabel="singular value / largest", yscale="log"
+    )
+    axes[1].set_ylim(bottom=1e-3)
+    axes[1].legend(frameon=False)
+
+    story = models["SCBoost"].rounds_
+    axes[2].plot(story["round"], story["energy_removed"], color="C0")
+    axes[2].set(
+        title="What the latest trees had already said",
+        xlabel="round",
+        ylabel="share of the residual in their span",
+        ylim=(0, None),
+    )
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+    figure_.suptitle("Digits 5-9 against 0-4, 40 % of the rows for testing")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure_.savefig(path, dpi=150)
+    plt.close(figure_)
+
+
+def run(output: Path) -> list[Result]:
+    """Evaluate every method on every set, print the table, draw the figure."""
+    sets = data_sets()
+    results = []
+    missing = set()
+    with Progress(len(sets) * len(METHODS) * N_FOLDS, "fitting") as progress:
+        for data, (X, y) in sets.items():
+            for method in METHODS:
+                note = f"{data}: {NAMES.get(method, method)}"
+                result = evaluate(data, X, y, method, lambda note=note: progress.step(note))  # type: ignore[misc]
+                if result is None:
+                    missing.add(NAMES[method])
+                else:
+                    results.append(result)
+    print(table(results))
+    if missing:
+        print(f"not installed, left out: {', '.join(sorted(missing))}")
+    path = output / "demo.png"
+    figure(path, *sets["digits, 5-9 against 0-4"])
+    print(f"figure: {path.resolve()}")
+    return results
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``scboost demo``."""
+    parser = subparsers.add_parser("demo", help="compare SCBoost with the installed peers on embedded data")
+    parser.add_argument("--output", type=Path, default=Path("scboost-demo"), help="folder of the figure (%(default)s)")
+    parser.set_defaults(func=_command)
+
+
+def _command(args: argparse.Namespace) -> int:
+    run(args.output)
+    return 0
