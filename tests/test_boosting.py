@@ -1,0 +1,304 @@
+"""The loop: what it is in its corners (plain Newton boosting, matching pursuit), how it stops and how it resumes."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
+
+from data_makers import real_target, three_classes, two_classes
+from scboost import _ubjson
+from scboost._boosting import Dials, boost, start
+from scboost._engine import EstimatorEngine, XGBoostEngine
+from scboost._loss import LogisticLoss, SoftmaxLoss, SquaredLoss
+
+PLAIN = Dials(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, seed=0)
+PAPER = Dials(eta=0.1, alpha=0.9, gamma=1.0, memory=None, leaf_rule="mean", l2=0.0, subsample=1.0, seed=0)
+PARAMS = {"max_depth": 4, "lambda": 1.0, "min_child_weight": 1.0}
+
+
+def run(loss, X, y, dials, rounds, *, engine=None, weight=None, intercept=None):
+    """Rounds of the loop and the state it ended in."""
+    engine = engine or XGBoostEngine(X, loss.n_outputs, PARAMS)
+    y = np.asarray(y, dtype=engine.dtype)
+    intercept = np.zeros(loss.n_outputs) if intercept is None else intercept
+    state = start(loss, y, weight, dials, engine, intercept, rounds)
+    return list(itertools.islice(boost(state, loss, y, weight, dials, engine), rounds)), state
+
+
+def sklearn_trees(X, **params):
+    return EstimatorEngine(X, lambda seed: DecisionTreeRegressor(random_state=0, **params), sample_weighted=False)
+
+
+# --- gamma = 0 is XGBoost -----------------------------------------------------------------------------------------------
+
+
+def assert_same_trees_as_xgboost(done, booster, eta):
+    theirs = _ubjson.decode(booster.save_raw("ubj"))["learner"]["gradient_booster"]["model"]["trees"]
+    mine = [learner for round_ in done for learner in round_.learners]
+    assert len(mine) == len(theirs)
+    for learner, tree in zip(mine, theirs, strict=True):
+        splits = tree["left_children"] != -1
+        np.testing.assert_array_equal(learner.model["left_children"], tree["left_children"])
+        np.testing.assert_array_equal(learner.model["split_indices"], tree["split_indices"])
+        np.testing.assert_array_equal(
+            learner.model["split_conditions"][splits], tree["split_conditions"][splits], err_msg="thresholds"
+        )
+        np.testing.assert_allclose(eta * learner.values, tree["split_conditions"][~splits], atol=2e-6, rtol=1e-4)
+
+
+CASES = {
+    "logistic": (LogisticLoss(), two_classes, {"objective": "binary:logistic"}),
+    "softmax": (SoftmaxLoss(3), three_classes, {"objective": "multi:softprob", "num_class": 3}),
+    "squared": (SquaredLoss(), real_target, {"objective": "reg:squarederror"}),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_without_projection_it_is_xgboosts_own_boosting(name, weighted, seed):
+    # Equality may fail where two splits have the same gain up to float32; the data are continuous so that none has.
+    loss, make, params = CASES[name]
+    X, y = make(n=800, seed=seed)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, size=800) if weighted else None
+    rounds = 12
+    engine = XGBoostEngine(X, loss.n_outputs, PARAMS, sample_weight=weight)
+    done, state = run(loss, X, y, PLAIN, rounds, engine=engine, weight=weight)
+    base = {"logistic": 0.5, "squared": 0.0, "softmax": 0.0}[name]
+    booster = xgb.train(
+        {**PARAMS, **params, "tree_method": "hist", "eta": 0.3, "nthread": 1, "base_score": base},
+        xgb.QuantileDMatrix(X, label=y, weight=weight, nthread=1),
+        num_boost_round=rounds,
+    )
+    assert_same_trees_as_xgboost(done, booster, 0.3)
+    margin = booster.predict(xgb.DMatrix(X), output_margin=True).reshape(800, -1).T
+    np.testing.assert_allclose(state.F, margin, atol=2e-5)
+
+
+def test_without_projection_no_history_is_kept():
+    X, y = two_classes()
+    done, state = run(LogisticLoss(), X, y, PLAIN, 3)
+    assert state.histories == []
+    assert all(round_.projections == [] for round_ in done)
+
+
+# --- alpha = 1 is matching pursuit ------------------------------------------------------------------------------------------
+
+
+def test_full_projection_is_orthogonal_matching_pursuit():
+    X, y = real_target(n=200)
+    trees = {}
+    for eta in (0.01, 0.3, 1.0, 1.7):
+        dials = replace(PAPER, eta=eta, alpha=1.0)
+        done, _ = run(SquaredLoss(), X, y, dials, 10, engine=sklearn_trees(X, max_depth=3))
+        H = np.empty((0, 200))
+        for round_ in done:
+            fitted = np.linalg.lstsq(H.T, y, rcond=None)[0] @ H if len(H) else 0
+            np.testing.assert_allclose(round_.projections[0].innovation, y - fitted, atol=1e-9)
+            H = np.vstack([H, round_.learners[0].predictions()])
+        trees[eta] = H
+    # The learners do not depend on the step sizes taken.
+    for eta in (0.01, 1.0, 1.7):
+        np.testing.assert_allclose(trees[eta], trees[0.3], atol=1e-9)
+
+
+def test_the_innovation_is_orthogonal_to_every_remembered_learner():
+    X, y = two_classes(n=250)
+    dials = replace(PAPER, alpha=1.0, memory=3)
+    done, _ = run(LogisticLoss(), X, y, dials, 8, engine=sklearn_trees(X, max_depth=3))
+    learners = [round_.learners[0].predictions() for round_ in done]
+    for t, round_ in enumerate(done):
+        q = round_.projections[0].innovation
+        for s, h in enumerate(learners[:t]):
+            cosine = abs(q @ h) / (np.linalg.norm(q) * np.linalg.norm(h))
+            assert cosine < 1e-9 or s < t - 3  # only the last three are remembered
+        assert round_.projections[0].k == min(t, 3)
+
+
+def test_one_step_of_the_loop_lowers_the_energy_as_the_identity_says():
+    # Squared loss, alpha = 1: q is orthogonal to history, and so is the learner's part outside of it.
+    X, y = real_target(n=150)
+    dials = replace(PAPER, alpha=1.0, eta=1.0)
+    done, _ = run(SquaredLoss(), X, y, dials, 6, engine=sklearn_trees(X, max_depth=2))
+    for before, after in itertools.pairwise(done):
+        p, q, h = before.projections[0], before.projections[0].innovation, before.learners[0].predictions()
+        # The next innovation removes h's component outside the old span: Pythagoras.
+        assert after.projections[0].innovation_energy <= p.innovation_energy - (q @ h) ** 2 / (h @ h) + 1e-9
+
+
+# --- bookkeeping ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dials", [PLAIN, PAPER, replace(PLAIN, gamma=0.7, memory=2)], ids=["plain", "paper", "default"]
+)
+def test_scores_are_the_intercept_and_the_steps(dials):
+    X, y = two_classes()
+    intercept = np.array([0.4])
+    done, state = run(LogisticLoss(), X, y, dials, 6, intercept=intercept)
+    F = intercept[0] + dials.eta * sum(round_.learners[0].predictions().astype(np.float64) for round_ in done)
+    np.testing.assert_allclose(state.F[0], F, atol=1e-5)
+    assert state.round == 6
+    F = np.full((1, len(y)), 0.4)
+    for round_ in done:
+        assert round_.loss == pytest.approx(LogisticLoss().mean(y, F), rel=1e-5)
+        F = F + dials.eta * round_.learners[0].predictions()
+
+
+def test_newton_leaves_are_steps_on_the_raw_residual():
+    X, y = two_classes()
+    dials = replace(PLAIN, gamma=1.0, memory=None)
+    engine = XGBoostEngine(X, 1, PARAMS)
+    loss = LogisticLoss()
+    y = y.astype(np.float32)
+    state = start(loss, y, None, dials, engine, np.zeros(1), 6)
+    loop = boost(state, loss, y, None, dials, engine)
+    for _ in range(6):
+        r, curvature = loss.residual(y, state.F)
+        learner = next(loop).learners[0]
+        G = np.bincount(learner.leaf, weights=r[0])
+        D = np.bincount(learner.leaf, weights=curvature[0])
+        np.testing.assert_allclose(learner.values, G / (D + 1.0), rtol=1e-5, atol=1e-7)
+
+
+def test_mean_leaves_are_means_of_the_innovation():
+    X, y = two_classes()
+    engine = XGBoostEngine(X, 1, {"max_depth": 3, "lambda": 0.0, "min_child_weight": 0.0})
+    done, _ = run(LogisticLoss(), X, y, PAPER, 6, engine=engine)
+    for round_ in done:
+        learner, q = round_.learners[0], round_.projections[0].innovation
+        means = np.bincount(learner.leaf, weights=q) / np.bincount(learner.leaf)
+        np.testing.assert_allclose(learner.values, means, atol=2e-6)
+
+
+def test_small_newton_steps_lower_the_loss_every_round():
+    for gamma in (0.0, 0.7, 1.0):
+        X, y = two_classes(flip=0.0)
+        done, _ = run(LogisticLoss(), X, y, replace(PLAIN, gamma=gamma, memory=5, eta=0.1), 15)
+        losses = [round_.loss for round_ in done]
+        assert np.all(np.diff(losses) < 0), gamma
+
+
+def test_partial_projection_lies_between():
+    X, y = two_classes()
+    dials = replace(PLAIN, gamma=0.4, memory=None)
+    done, state = run(LogisticLoss(), X, y, dials, 4)
+    history = state.histories[0].vectors.astype(np.float64)[:3]
+    r = (y - 1 / (1 + np.exp(-0.3 * history.sum(axis=0)))).astype(np.float32)
+    last = done[3].projections[0]
+    full = last.historical_energy
+    removed = r - last.innovation
+    assert removed @ removed == pytest.approx(0.4**2 * full, rel=1e-3)
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaf_rule", ["mean", "newton"])
+@pytest.mark.parametrize("kind", ["xgboost", "scikit-learn"])
+def test_nothing_left_to_learn_stops_with_a_reason(kind, leaf_rule):
+    # The target has three values, which one column tells apart: the first tree learns it, and full projection then
+    # leaves rounding errors, on which no further tree may be grown.
+    X = np.column_stack([np.repeat([0.0, 1.0, 2.0], 20), np.random.default_rng(0).normal(size=60)])
+    y = X[:, 0] - 0.7
+    params = {"max_depth": 3, "lambda": 0.0, "min_child_weight": 0.0}
+    engine = XGBoostEngine(X, 1, params) if kind == "xgboost" else sklearn_trees(X, max_depth=3)
+    dials = replace(PAPER, alpha=1.0, eta=0.5, leaf_rule=leaf_rule)
+    done, state = run(SquaredLoss(), X, y, dials, 10, engine=engine)
+    assert len(done) == 1
+    assert "nothing is left to learn" in state.stop_reason
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3])
+@pytest.mark.parametrize("make", [XGBoostEngine, None])
+def test_a_constant_residual_stops_before_the_first_tree(value, make):
+    X, _ = real_target()
+    y = np.full(300, value)
+    engine = XGBoostEngine(X, 1, PARAMS) if make else sklearn_trees(X)
+    done, state = run(SquaredLoss(), X, y, PAPER, 3, engine=engine)
+    assert done == []
+    assert "constant" in state.stop_reason
+
+
+def test_constraints_that_allow_no_split_stop_with_a_reason():
+    X, y = two_classes()
+    engine = XGBoostEngine(X, 1, {"max_depth": 3, "min_child_weight": 1e9})
+    done, state = run(LogisticLoss(), X, y, PLAIN, 3, engine=engine)
+    assert done == []
+    assert "split" in state.stop_reason
+
+
+def test_a_stopped_loop_stays_stopped():
+    X, _ = real_target()
+    y = np.zeros(300, dtype=np.float32)
+    engine = XGBoostEngine(X, 1, PARAMS)
+    _, state = run(SquaredLoss(), X, y, PAPER, 3, engine=engine)
+    assert list(boost(state, SquaredLoss(), y, None, PAPER, engine)) == []
+
+
+# --- randomness and resuming ------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    first=st.integers(1, 11),
+    gamma=st.sampled_from([0.0, 0.7]),
+    memory=st.sampled_from([None, 2, 5]),
+    subsample=st.sampled_from([1.0, 0.6]),
+    name=st.sampled_from(["logistic", "softmax"]),
+)
+def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, subsample, name):
+    loss, make, _ = CASES[name]
+    X, y = make(n=200)
+    dials = replace(PLAIN, gamma=gamma, memory=memory, subsample=subsample)
+    whole, _ = run(loss, X, y, dials, 12, engine=XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6))
+    y = y.astype(np.float32)
+    engines = [XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6) for _ in range(2)]
+    state = start(loss, y, None, dials, engines[0], np.zeros(loss.n_outputs), 12)
+    parts = list(itertools.islice(boost(state, loss, y, None, dials, engines[0]), first))
+    parts += itertools.islice(boost(state, loss, y, None, dials, engines[1]), 12 - first)
+    for a, b in zip(whole, parts, strict=True):
+        for x, z in zip(a.learners, b.learners, strict=True):
+            np.testing.assert_array_equal(x.predictions(), z.predictions())
+        assert a.loss == b.loss
+
+
+def test_row_sampling_follows_the_seed():
+    X, y = two_classes()
+    rounds = {
+        seed: [r.learners[0].predictions() for r in run(LogisticLoss(), X, y, dials, 3)[0]]
+        for seed, dials in ((s, replace(PLAIN, subsample=0.5, seed=s)) for s in (0, 1))
+    }
+    again = run(LogisticLoss(), X, y, replace(PLAIN, subsample=0.5, seed=0), 3)[0]
+    np.testing.assert_array_equal(rounds[0], [r.learners[0].predictions() for r in again])
+    assert not np.array_equal(rounds[0][0], rounds[1][0])
+
+
+def test_integer_weights_are_repeated_rows():
+    X, y = two_classes(n=200)
+    weight = np.random.default_rng(0).integers(1, 4, size=200)
+    rows = np.repeat(np.arange(200), weight)
+    dials = replace(PAPER, leaf_rule="newton", l2=1.0, eta=0.3)
+
+    def engine(X):
+        return EstimatorEngine(X, lambda seed: DecisionTreeRegressor(max_depth=2, random_state=0), sample_weighted=True)
+
+    weighted, _ = run(LogisticLoss(), X, y, dials, 4, engine=engine(X), weight=weight.astype(float))
+    repeated, _ = run(LogisticLoss(), X[rows], y[rows], dials, 4, engine=engine(X[rows]))
+    for a, b in zip(weighted, repeated, strict=True):
+        assert a.projections[0].k == b.projections[0].k
+        assert a.loss == pytest.approx(b.loss, rel=1e-9)
+        np.testing.assert_allclose(a.projections[0].innovation[rows], b.projections[0].innovation, atol=1e-9)
+
+
+def test_newton_leaves_need_learners_with_leaves():
+    X, y = two_classes()
+    engine = EstimatorEngine(X, lambda seed: LinearRegression(), sample_weighted=True)
+    with pytest.raises(TypeError, match="leaf_rule='newton' needs learners with leaves, got LinearRegression"):
+        run(LogisticLoss(), X, y, PLAIN, 1, engine=engine)
