@@ -144,7 +144,7 @@ def boost(
             )
             for k, history in enumerate(state.histories)
         ]
-        if _is_constant(q):
+        if _is_constant(q, r):
             state.stop_reason = "the innovation is constant: nothing is left to learn"
             return
 
@@ -172,9 +172,10 @@ def boost(
         yield Round(learners, projections, mean_loss)
 
 
-def _is_constant(q: FloatArray) -> bool:
-    size = np.abs(q).max(axis=1, initial=0)
-    return bool(np.all(np.ptp(q, axis=1) <= 16 * np.finfo(q.dtype).eps * np.maximum(size, np.finfo(q.dtype).tiny)))
+def _is_constant(q: FloatArray, r: FloatArray) -> bool:
+    """Whether every output's innovation is constant up to what rounding leaves of its residual."""
+    rounding = 64 * np.finfo(q.dtype).eps * np.abs(r).max(axis=1, initial=0)
+    return bool(np.all(np.ptp(q, axis=1) <= rounding))
 
 
 def _row_weights(
