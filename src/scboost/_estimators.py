@@ -49,7 +49,7 @@ _DEFAULT_MEMORY = 5
 _TARGET_SIZES = (1e-15, 1e15)
 
 
-def auto_learning_rate(n_samples: float, n_estimators: int) -> float:
+def auto_learning_rate(n_samples: float, n_estimators: int, *, many_classes: bool = False) -> float:
     """Learning rate that suits a number of rows and of rounds: CatBoost's rule, at most 0.5.
 
     Parameters
@@ -58,13 +58,16 @@ def auto_learning_rate(n_samples: float, n_estimators: int) -> float:
         Number of training rows, or the sum of their weights.
     n_estimators : int
         Number of rounds.
+    many_classes : bool, default=False
+        Whether there are more than two classes, whose steps are damped by an upper bound of the curvature.
 
     Returns
     -------
     float
-        ``exp(0.246 ln n - 5.127) (T / 1000)^-0.451``.
+        ``exp(0.246 ln n - 5.127) (T / 1000)^-0.451``, or ``exp(0.051 ln n - 3.001) (T / 1000)^-0.449``.
     """
-    return min(float(np.exp(0.246 * np.log(n_samples) - 5.127) * (n_estimators / 1000) ** -0.451), 0.5)
+    a, b, c = (0.051, -3.001, -0.449) if many_classes else (0.246, -5.127, -0.451)
+    return min(float(np.exp(a * np.log(n_samples) + b) * (n_estimators / 1000) ** c), 0.5)
 
 
 _PARAMETERS = """\
@@ -414,7 +417,8 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _dials(self, rows: Rows, seed: int) -> Dials:
         rate = self.learning_rate
         n = len(rows) if rows.weight is None else float(rows.weight.sum())
-        eta = auto_learning_rate(n, self.n_estimators) if isinstance(rate, str) else float(rate)
+        many = isinstance(self._loss, SoftmaxLoss)
+        eta = auto_learning_rate(n, self.n_estimators, many_classes=many) if isinstance(rate, str) else float(rate)
         memory = min(_DEFAULT_MEMORY, self.n_estimators) if self.memory == "auto" else self.memory
         return Dials(
             eta=eta,
@@ -515,13 +519,15 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             SoftmaxLoss: "multi:softprob",
             PoissonLoss: "count:poisson",
         }
-        return TreeEnsemble(
+        ensemble = TreeEnsemble(
             self.n_features_in_,
             intercept,
             objective=objective.get(type(loss), "reg:squarederror"),
             categorical=self._categorical,
             feature_names=None if names is None else [str(name) for name in names],
         )
+        ensemble.n_jobs = self._n_threads()
+        return ensemble
 
     def _grow(
         self,
@@ -809,10 +815,12 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        return self._ensemble.scores(self._encode(X, reset=False), self._n_threads())
+        self._ensemble.n_jobs = self._n_threads()
+        return self._ensemble.scores(self._encode(X, reset=False))
 
     def _staged_scores(self, X: ArrayLike) -> Iterator[FloatArray]:
         check_is_fitted(self)
+        self._ensemble.n_jobs = self._n_threads()
         return self._ensemble.staged(self._encode(X, reset=False))
 
 

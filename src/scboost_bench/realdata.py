@@ -1,0 +1,467 @@
+"""The estimators with their defaults on real tables, next to four libraries: ``scboost realdata``.
+
+Nine sets with categorical columns, missing values, many classes and real targets; a second experiment compares two
+ways to keep the history of many classes. Rows go to ``<out>/<experiment>.csv``, the page is made from them.
+"""
+
+import argparse
+import csv
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scboost._boosting import boost, start
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._history import History, Projection
+from scboost._loss import FloatArray
+from scboost._training import Rows, Training
+from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
+from scboost_bench.protocol import SEED, ResultFile, StorageError, Task, run_tasks, write_provenance
+
+KINDS = {
+    "adult_train": "two classes",
+    "sick": "two classes",
+    "credit_g": "two classes",
+    "satimage": "many classes",
+    "segment": "many classes",
+    "letter_26class": "many classes",
+    "california_housing_reg": "regression",
+    "diamonds_reg": "regression",
+    "cpu_act_reg": "regression",
+}
+SCBOOST = "scboost"
+METHODS = (SCBOOST, "XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting")
+ROUNDS = 100
+MOST_ROWS = 10_000
+FOLDS = 5
+# Small enough for two fits of 26 classes; the same rows for both histories.
+HISTORY_ROWS = 3_000
+HISTORY_FOLDS = 3
+HISTORIES = ("by class", "joint")
+COLUMNS = ("log_loss", "ACC", "AUC", "RMSE", "MAE", "R2", "fit_seconds", "predict_seconds")
+SHOWN = {
+    "two classes": ("log_loss", "AUC", "ACC"),
+    "many classes": ("log_loss", "ACC"),
+    "regression": ("RMSE", "MAE", "R2"),
+}
+LOWER_IS_BETTER = {"log_loss", "RMSE", "MAE"}
+
+Array = NDArray[Any]
+
+
+@lru_cache(maxsize=1)
+def table(name: str, data_dir: str, most_rows: int) -> tuple[Any, Array]:
+    """Features as a pandas table and the target, of a random part of the rows if there are too many."""
+    import pandas as pd
+
+    path = Path(data_dir) / f"{name}.parquet"
+    if not path.is_file():
+        raise DataError(f"{name}: there is no {path.name} in {data_dir!r}")
+    frame = pd.read_parquet(path)
+    if len(frame) > most_rows:
+        frame = frame.sample(most_rows, random_state=SEED)
+    return frame.drop(columns="target").reset_index(drop=True), frame["target"].to_numpy()
+
+
+def split(name: str, y: Array, n_folds: int, fold: int) -> tuple[Array, Array]:
+    """Row numbers of the training and the test part of a fold, stratified where there are classes."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    cutter: Any = KFold if KINDS[name] == "regression" else StratifiedKFold
+    folds = cutter(n_folds, shuffle=True, random_state=SEED).split(np.zeros((len(y), 1)), y)
+    return next(islice(folds, fold, None))  # type: ignore[no-any-return]
+
+
+def make(method: str, *, regression: bool, categorical: Sequence[str]) -> Any:
+    """One method with its defaults, 100 rounds and one thread; categorical columns as it takes them natively."""
+    common: dict[str, Any] = {"random_state": SEED}
+    if method == SCBOOST:
+        cls: Any = SCBoostRegressor if regression else SCBoostClassifier
+        return cls(n_estimators=ROUNDS, n_jobs=1, **common)
+    if method == "XGBoost":
+        import xgboost as xgb
+
+        cls = xgb.XGBRegressor if regression else xgb.XGBClassifier
+        return cls(n_estimators=ROUNDS, n_jobs=1, enable_categorical=True, tree_method="hist", **common)
+    if method == "LightGBM":
+        import lightgbm as lgb
+
+        cls = lgb.LGBMRegressor if regression else lgb.LGBMClassifier
+        return cls(n_estimators=ROUNDS, n_jobs=1, verbose=-1, **common)
+    if method == "CatBoost":
+        import catboost
+
+        cls = catboost.CatBoostRegressor if regression else catboost.CatBoostClassifier
+        own = {"verbose": False, "allow_writing_files": False, "cat_features": list(categorical)}
+        return cls(iterations=ROUNDS, thread_count=1, **own, **common)
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    cls = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+    return cls(max_iter=ROUNDS, categorical_features="from_dtype", **common)
+
+
+def categorical_columns(X: Any) -> list[str]:
+    """Names of the columns that are not numbers."""
+    return [str(name) for name in X.columns if X[name].dtype.kind not in "biuf"]
+
+
+def presented(X: Any, method: str) -> Any:
+    """Return the table with its categorical columns in the form that a method asks for."""
+    columns = categorical_columns(X)
+    if method == "CatBoost":  # takes texts, and none of them may be missing
+        return X.assign(**{c: X[c].astype(object).where(X[c].notna(), "missing").astype(str) for c in columns})
+    return X.assign(**{c: X[c].astype("category") for c in columns})
+
+
+def scores(kind: str, y: Array, model: Any, X: Any) -> dict[str, float]:
+    """Scores of a fitted model on test rows, and the time that the predictions took."""
+    from sklearn import metrics
+
+    begin = time.perf_counter()
+    if kind == "regression":
+        prediction = model.predict(X)
+        seconds = time.perf_counter() - begin
+        return {
+            "RMSE": float(metrics.root_mean_squared_error(y, prediction)),
+            "MAE": float(metrics.mean_absolute_error(y, prediction)),
+            "R2": float(metrics.r2_score(y, prediction)),
+            "predict_seconds": round(seconds, 4),
+        }
+    probability = np.asarray(model.predict_proba(X), dtype=np.float64)
+    seconds = time.perf_counter() - begin
+    probability /= probability.sum(axis=1, keepdims=True)  # float32 rows do not sum to one
+    values = {
+        "log_loss": float(metrics.log_loss(y, probability, labels=model.classes_)),
+        "ACC": float(np.mean(np.asarray(model.classes_)[probability.argmax(axis=1)] == y)),
+        "predict_seconds": round(seconds, 4),
+    }
+    if kind == "two classes":
+        values["AUC"] = float(metrics.roc_auc_score(y, probability[:, 1]))
+    return values
+
+
+def compare(task: Task, data_dir: str) -> Mapping[str, float]:
+    """One fold of one method on one set."""
+    X, y = table(task.dataset, data_dir, MOST_ROWS)
+    kind = KINDS[task.dataset]
+    train, test = split(task.dataset, y, FOLDS, task.fold)
+    X = presented(X, task.method)
+    model = make(task.method, regression=kind == "regression", categorical=categorical_columns(X))
+    begin = time.perf_counter()
+    model.fit(X.iloc[train], y[train])
+    seconds = time.perf_counter() - begin
+    return {**scores(kind, y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
+
+
+class JointHistoryClassifier(SCBoostClassifier):
+    """Many classes with one history: the residuals of all classes are projected together, as one long vector."""
+
+    def _grow(self, rows: Rows, loss: Any, seed: int, **_: Any) -> Training:
+        dials = self._dials(rows, seed)
+        engine = self._engine(rows, loss.n_outputs)
+        y = rows.y.astype(engine.dtype)
+        prior = loss.initial_score(y, None)
+        state = start(loss, y, None, dials, engine, prior, self.n_estimators)
+        shared = History(loss.n_outputs * len(y), dials.memory or self.n_estimators, engine.dtype)
+        parts = _Parts(shared, loss.n_outputs)
+        state.histories = [_Part(parts, k) for k in range(loss.n_outputs)]  # type: ignore[misc]
+        training = Training(self._new_ensemble(prior, loss), state)
+        for done in islice(boost(state, loss, y, None, dials, engine), self.n_estimators):
+            training.ensemble.append(done.learners, dials.eta)
+            training.record(done)
+        return training
+
+
+class _Parts:
+    """What the parts of a joint history share."""
+
+    def __init__(self, history: History, n_outputs: int) -> None:
+        self.history, self.n_outputs = history, n_outputs
+        self.projection: Projection | None = None
+        self.grown: list[FloatArray] = []
+
+
+class _Part:
+    """One class's view of a joint history: the loop projects and appends class by class, in order."""
+
+    def __init__(self, parts: _Parts, k: int) -> None:
+        self._parts, self._k = parts, k
+
+    def project(self, r: FloatArray, *, alpha: float, gamma: float, out: FloatArray) -> Projection:
+        """Project all classes when the first one asks, and hand out this one's part."""
+        K = self._parts.n_outputs
+        if self._k == 0:
+            residuals = r.base
+            if residuals is None or residuals.shape != (K, len(r)):
+                raise RuntimeError("the residual of a class is no longer a row of the residuals of all classes")
+            self._parts.projection = self._parts.history.project(residuals.ravel(), alpha=alpha, gamma=gamma)
+        projection = self._parts.projection
+        if projection is None:
+            raise RuntimeError("the classes are no longer projected in order")
+        out[:] = projection.innovation.reshape(K, -1)[self._k]
+        return projection
+
+    def append(self, h: FloatArray) -> None:
+        """Remember the trees of a round once the last class's is there."""
+        self._parts.grown.append(h)
+        if self._k == self._parts.n_outputs - 1:
+            self._parts.history.append(np.concatenate(self._parts.grown))
+            self._parts.grown = []
+
+
+def compare_histories(task: Task, data_dir: str) -> Mapping[str, float]:
+    """One fold of the classifier with one of the two kinds of history."""
+    X, y = table(task.dataset, data_dir, HISTORY_ROWS)
+    train, test = split(task.dataset, y, HISTORY_FOLDS, task.fold)
+    cls = JointHistoryClassifier if task.setting == "joint" else SCBoostClassifier
+    model = cls(n_estimators=ROUNDS, n_jobs=1, random_state=SEED)
+    begin = time.perf_counter()
+    model.fit(X.iloc[train], y[train])
+    seconds = time.perf_counter() - begin
+    return {**scores("many classes", y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
+
+
+def experiments() -> dict[str, tuple[list[Task], Callable[..., Mapping[str, float]]]]:
+    """Return the folds of each experiment, and the function that runs one."""
+    many = [name for name, kind in KINDS.items() if kind == "many classes"]
+    return {
+        "realdata": (
+            [Task(name, method, fold) for name in KINDS for method in METHODS for fold in range(FOLDS)],
+            compare,
+        ),
+        "class_history": (
+            [
+                Task(name, SCBOOST, fold, setting)
+                for name in many
+                for setting in HISTORIES
+                for fold in range(HISTORY_FOLDS)
+            ],
+            compare_histories,
+        ),
+    }
+
+
+def run(
+    out: Path,
+    data_dir: str,
+    *,
+    names: Sequence[str] = ("class_history", "realdata"),
+    jobs: int = 1,
+    again: Sequence[str] = (),
+    command: str = "",
+) -> None:
+    """Run the folds that are not done yet and append a row for each.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the result files.
+    data_dir : str
+        Directory of the Parquet files.
+    names : sequence of str
+        Which experiments.
+    jobs : int
+        Processes; each fit uses one thread.
+    again : sequence of str
+        Methods to run again, replacing their rows.
+    command : str
+        What the provenance file says made the rows.
+    """
+    for name in names:
+        tasks, work = experiments()[name]
+        results = ResultFile(out / f"{name}.csv", COLUMNS)
+        stale = [task for task in tasks if task.method in again]
+        bound = partial(work, data_dir=data_dir)
+        if stale:
+            run_tasks(stale, bound, results, jobs=jobs, again=True)
+        run_tasks(tasks, bound, results, jobs=jobs)
+        rows = {"rounds": ROUNDS, "rows at most": MOST_ROWS if name == "realdata" else HISTORY_ROWS}
+        write_provenance(results.path, command=command, data={}, extra=rows)
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+Values = dict[tuple[str, str, str], dict[str, list[float]]]
+
+
+def _read(path: Path) -> Values:
+    """Values of every column by (dataset, method, setting)."""
+    values: Values = {}
+    with path.open(newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            if row["status"] == "ok":
+                cell = values.setdefault((row["dataset"], row["method"], row["setting"]), {})
+                for column in COLUMNS:
+                    if row[column]:
+                        cell.setdefault(column, []).append(float(row[column]))
+    return values
+
+
+def _digits(values: Sequence[float]) -> int:
+    """Digits after the point that show four significant ones of the largest value, at most four."""
+    return int(np.clip(3 - np.floor(np.log10(max(abs(v) for v in values))), 0, 4))
+
+
+def _comparison(values: Values) -> str:
+    lines = [
+        f"| set | score | {' | '.join(METHODS)} | scboost against the best other |",
+        "|---|---|" + "---|" * (len(METHODS) + 1),
+    ]
+    for name, kind in KINDS.items():
+        for metric in SHOWN[kind]:
+            means = [float(np.mean(values[name, method, ""][metric])) for method in METHODS]
+            sign = -1 if metric in LOWER_IS_BETTER else 1
+            order = sorted(range(len(METHODS)), key=lambda i, m=means, s=sign: -s * m[i])  # type: ignore[misc]
+            digits = _digits(means)
+            cells = [f"**{m:.{digits}f}**" if i == order[0] else f"{m:.{digits}f}" for i, m in enumerate(means)]
+            rival = order[0] or order[1]
+            ours, theirs = (
+                np.array(values[name, SCBOOST, ""][metric]),
+                np.array(values[name, METHODS[rival], ""][metric]),
+            )
+            wins = int(np.sum(sign * (ours - theirs) > 0))
+            gain = sign * (means[0] - means[rival])
+            share = f" ({gain / abs(means[rival]):+.1%})" if metric in LOWER_IS_BETTER else ""
+            verdict = f"{gain:+.{digits}f}{share} {METHODS[rival]}, better in {wins} of {len(ours)} folds"
+            lines.append(f"| {name if metric == SHOWN[kind][0] else ''} | {metric} | {' | '.join(cells)} | {verdict} |")
+    return "\n".join(lines)
+
+
+def _times(values: Values) -> str:
+    lines = [f"| set | {' | '.join(METHODS)} |", "|---|" + "---|" * len(METHODS)]
+    for name in KINDS:
+        seconds = [f"{np.median(values[name, method, '']['fit_seconds']):.2f}" for method in METHODS]
+        lines.append(f"| {name} | {' | '.join(seconds)} |")
+    return "\n".join(lines)
+
+
+def _summary(values: Values) -> str:
+    """Mean rank and number of first places on the first score of each set, and the losses."""
+    ranks: list[list[float]] = []
+    losses = []
+    for name, kind in KINDS.items():
+        metric = SHOWN[kind][0]
+        means = np.array([np.mean(values[name, method, ""][metric]) for method in METHODS])
+        ranks.append((np.argsort(np.argsort(means)) + 1).tolist())
+        best = int(np.argmin(means))
+        if best:
+            losses.append(f"{name} by {(means[0] - means[best]) / means[best]:.1%} to {METHODS[best]}")
+    mean = np.mean(ranks, axis=0)
+    first = np.sum(np.array(ranks) == 1, axis=0)
+    lines = ["| | mean rank | first places |", "|---|---|---|"]
+    lines += [f"| {m} | {r:.2f} | {n} |" for m, r, n in zip(METHODS, mean, first, strict=True)]
+    lost = "; ".join(losses) if losses else "nowhere"
+    return "\n".join(lines) + f"\n\nOn log-loss or RMSE, scboost is behind: {lost}."
+
+
+def _histories(values: Values) -> str:
+    lines = ["| set | log-loss by class | joint | ACC by class | joint | fit by class | joint |", "|---|" + "---|" * 6]
+    for name, kind in KINDS.items():
+        if kind == "many classes":
+            cells = []
+            for metric, digits, unit in (("log_loss", 4, ""), ("ACC", 4, ""), ("fit_seconds", 1, " s")):
+                cells += [f"{np.mean(values[name, SCBOOST, s][metric]):.{digits}f}{unit}" for s in HISTORIES]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _provenance(path: Path) -> str:
+    newest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["runs"][-1]
+    versions = ", ".join(f"{name} {version}" for name, version in newest["versions"].items())
+    return f"Made by `{newest['command']}` on {newest['date'][:10]} with Python {newest['python']}, {versions}."
+
+
+def render(out: Path, page: Path) -> None:
+    """Write the page from the result files.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the result files.
+    page : Path
+        Markdown file to write.
+    """
+    values = _read(out / "realdata.csv")
+    histories = _read(out / "class_history.csv")
+    text = f"""# Real data
+
+Every estimator with its defaults, {ROUNDS} rounds and one thread, on sets with categorical columns and missing values
+(adult_train, sick, credit_g), many classes (satimage 6, segment 7, letter_26class 26) and real targets. Categorical
+columns are given in the form that each library takes natively. Sets with more than {MOST_ROWS:,} rows are cut to a
+random {MOST_ROWS:,}. Scores are means over {FOLDS} folds (seed {SEED}); the best one is bold.
+
+{_comparison(values)}
+
+Over the nine sets, by the first score of each:
+
+{_summary(values)}
+
+Seconds of one fit (median over folds, on a shared machine: orders of magnitude only):
+
+{_times(values)}
+
+{_provenance(out / "realdata.csv")}
+
+## One history for each class, or one for all?
+
+With K classes a round grows K trees. Their residuals can be projected class by class, each on the latest trees of its
+own class, or jointly: the K n residuals as one vector, on the latest rounds as vectors of the same length. Means over
+{HISTORY_FOLDS} folds of {HISTORY_ROWS:,} rows at most:
+
+{_histories(histories)}
+
+The library keeps a history for each class.
+
+{_provenance(out / "class_history.csv")}
+"""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``scboost realdata``."""
+    parser = subparsers.add_parser(
+        "realdata",
+        help="compare the defaults with other libraries on real tables",
+        description="Compare the defaults with other libraries on nine real tables. A run that is stopped goes on "
+        "where it was.",
+    )
+    parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
+    parser.add_argument("--out", type=Path, default=Path("scboost-realdata"), help="directory of the result files")
+    parser.add_argument("--page", type=Path, help="where the page goes (default: <out>/realdata.md)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
+    parser.add_argument("--again", nargs="+", default=(), metavar="METHOD", choices=METHODS, help="run these again")
+    parser.add_argument("--only-page", action="store_true", help="only write the page from the result files")
+    parser.set_defaults(func=_command)
+
+
+def _command(args: argparse.Namespace) -> int:
+    try:
+        if not args.only_page:
+            command = f"scboost realdata --data-dir DATA --out {args.out.as_posix()}"
+            run(args.out, _directory(args.data_dir), jobs=args.jobs, again=args.again, command=command)
+        page = args.page or args.out / "realdata.md"
+        render(args.out, page)
+        print(f"wrote {page}")
+    except (DataError, StorageError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _directory(given: str | None) -> str:
+    directory = resolve_data_dir(given)
+    if directory is None:
+        raise DataError(f"these sets are read from Parquet files: give --data-dir or set {DATA_DIR_VARIABLE}")
+    return str(directory)
