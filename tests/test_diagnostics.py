@@ -225,5 +225,5 @@ def test_bad_targets():
     model = GradientBoostingClassifier(n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
         dg.redundancy_report(model, X, y[:10])
-    with pytest.raises(ValueError, match="label [78];"):
+    with pytest.raises(ValueError, match=r"label [78];"):
         dg.redundancy_report(model, X, y + 7)

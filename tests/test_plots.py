@@ -62,6 +62,8 @@ def test_report_page(reports):
     with_y, without_y = reports
     assert len(with_y.plot(without_y).axes) == 6  # four panels, a colour bar and a twin
     without_y.plot().canvas.draw()
+    twice = with_y.plot(with_y).axes[3]
+    assert len(twice.lines) == 2
 
 
 def test_constant_trees_can_be_drawn():

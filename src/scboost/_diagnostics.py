@@ -536,7 +536,9 @@ class RedundancyReport:
         return plot_report(self, *others)
 
 
-def redundancy_report(model: Any, X: Any, y: npt.ArrayLike | None = None) -> RedundancyReport:
+def redundancy_report(
+    model: Any, X: Any, y: npt.ArrayLike | None = None, *, name: str | None = None
+) -> RedundancyReport:
     """Measure how redundant the trees of a fitted ensemble are.
 
     Use rows that the model was not fitted on, and many more rows than trees. For a model with several outputs
@@ -550,6 +552,8 @@ def redundancy_report(model: Any, X: Any, y: npt.ArrayLike | None = None) -> Red
     y : array-like of shape (n,), optional
         Labels or real targets; adds the measures about errors. A y with one class is allowed: all measures about
         errors stay defined, except the Q-statistic of trees that are always right or wrong.
+    name : str, optional
+        How to call the model in texts and legends; its class name otherwise.
 
     Returns
     -------
@@ -578,7 +582,7 @@ def redundancy_report(model: Any, X: Any, y: npt.ArrayLike | None = None) -> Red
     regression = y is not None and encode_target(trees, y).dtype.kind == "f"
     return RedundancyReport(
         library=trees.library,
-        model_name=type(model).__name__,
+        model_name=type(model).__name__ if name is None else name,
         n_rows=len(trees.H),
         n_trees=trees.n_trees,
         n_outputs=K,

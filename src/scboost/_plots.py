@@ -265,10 +265,10 @@ def plot_report(report: RedundancyReport, *others: RedundancyReport) -> Any:
     if report.truncation is None:
         plot_energy(report, *others, ax=axes[1, 1])
         return figure
-    paths = {
-        f"{r.model_name}: all {r.ensemble_score:.3f}": (np.arange(1, r.n_trees + 1), r.truncation)
-        for r in (report, *others)
-        if r.truncation is not None
-    }
+    paths = {}
+    for i, r in enumerate((report, *others)):
+        if r.truncation is not None:
+            name = f"{r.model_name}: all {r.ensemble_score:.3f}"
+            paths[name if name not in paths else f"{name} ({i + 1})"] = (np.arange(1, r.n_trees + 1), r.truncation)
     plot_trees_kept(paths, score_name=report.score_name, ax=axes[1, 1])
     return figure

@@ -25,7 +25,7 @@ from scipy import optimize, special
 from scboost._diagnostics import encode_target, tree_covariance
 from scboost._treematrix import (
     BLOCK_ROWS,
-    Ensemble,
+    EnsembleReader,
     TreeMatrix,
     lightgbm_leaves,
     lightgbm_means,
@@ -104,7 +104,7 @@ class WeightedTrees:
     classes_: npt.NDArray[Any] | None
 
     @cached_property
-    def _ensemble(self) -> Ensemble:
+    def _ensemble(self) -> EnsembleReader:
         return replace(
             read_ensemble(self.base),
             column_weights=self.column_weights,
@@ -116,7 +116,7 @@ class WeightedTrees:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_ensemble"}
 
-    def ensemble(self) -> Ensemble:
+    def ensemble(self) -> EnsembleReader:
         """Return the view that :func:`tree_matrix` reads."""
         return self._ensemble
 
@@ -447,7 +447,7 @@ class _Problem:
             G += centred.T @ weighted
             c += weighted.T @ (F[:, k] - v @ F[:, k])
         # Pulls equal trees towards equal factors; makes G invertible when trees repeat each other.
-        ridge = max(1e-2 * float(np.mean(np.diag(G))), np.finfo(float).tiny)
+        ridge = max(0.1 * float(np.mean(np.diag(G))), np.finfo(float).tiny)
         G[np.diag_indices_from(G)] += ridge
         c += ridge
         return (_eliminate if selection == "backward" else _lasso)(G, c, max_trees)

@@ -130,7 +130,7 @@ class TreeMatrix:
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class EnsembleReader:
     """What is known of a model before it sees rows: a TreeMatrix whose columns are computed on demand.
 
     ``fill(X, out)`` writes the columns of a block of rows into ``out``, a Fortran-ordered (b, T * K) array.
@@ -260,7 +260,7 @@ def iter_tree_matrix(
         yield ensemble.matrix(block, dtype, block_rows)
 
 
-def read_ensemble(model: Any) -> Ensemble:
+def read_ensemble(model: Any) -> EnsembleReader:
     """Find out which library a model is from, without importing any, and read its trees."""
     ancestors = type(model).__mro__
     packages = {cls.__module__.partition(".")[0] for cls in ancestors}
@@ -407,7 +407,7 @@ _XGBOOST_LINK = {
 }
 
 
-def _read_xgboost(model: Any) -> Ensemble:
+def _read_xgboost(model: Any) -> EnsembleReader:
     import xgboost
 
     wrapper = None if isinstance(model, xgboost.Booster) else model
@@ -433,7 +433,7 @@ def _read_xgboost(model: Any) -> Ensemble:
     def fill(X: Any, out: FloatArray) -> None:
         out[:] = by_tree.inplace_predict(X, predict_type="margin", missing=missing)[:, order]
 
-    return Ensemble(
+    return EnsembleReader(
         fill,
         weights,
         intercepts,
@@ -486,7 +486,7 @@ def _lightgbm_link(head: str) -> str:
     return {"multiclass": "softmax"}.get(name, "other")
 
 
-def _read_lightgbm(model: Any) -> Ensemble:
+def _read_lightgbm(model: Any) -> EnsembleReader:
     import lightgbm
 
     classes = None
@@ -513,7 +513,7 @@ def _read_lightgbm(model: Any) -> Ensemble:
         leaves = booster.predict(X, pred_leaf=True, num_iteration=None)
         gather(np.asarray(leaves).reshape(out.shape), out)
 
-    return Ensemble(
+    return EnsembleReader(
         fill,
         np.full(T * K, 1 / T if average else 1.0),
         shift,
@@ -540,7 +540,7 @@ _CATBOOST_LINK = {
 }
 
 
-def _read_catboost(model: Any) -> Ensemble:
+def _read_catboost(model: Any) -> EnsembleReader:
     if not model.is_fitted():
         from sklearn.exceptions import NotFittedError
 
@@ -560,7 +560,7 @@ def _read_catboost(model: Any) -> Ensemble:
 
     loss = str(model.get_all_params().get("loss_function", "")).partition(":")[0]
     classes = np.asarray(model.classes_) if len(model.classes_) else None
-    return Ensemble(
+    return EnsembleReader(
         fill,
         np.full(len(counts) * K, float(scale)),
         intercepts,
@@ -575,7 +575,7 @@ def _read_catboost(model: Any) -> Ensemble:
 # --- scikit-learn ----------------------------------------------------------------------------------------------
 
 
-def _read_gradient_boosting(model: Any) -> Ensemble:
+def _read_gradient_boosting(model: Any) -> EnsembleReader:
     if model.init_ != "zero" and type(model.init_).__name__ not in {"DummyClassifier", "DummyRegressor"}:
         raise ValueError(
             f"init={model.init_!r} predicts a different start for each row, so the margin is not a sum of trees."
@@ -594,25 +594,22 @@ def _read_gradient_boosting(model: Any) -> Ensemble:
         link = "softmax"
     else:
         link = "logit" if model.loss == "log_loss" else "other"
-    ensemble = Ensemble(
+    row = np.zeros((1, model.n_features_in_), np.float32)
+    sums = np.reshape([tree.tree_.predict(row)[0, 0] for tree in trees], (-1, K)).sum(axis=0)
+    start = model._raw_predict(row)[0] - model.learning_rate * sums  # noqa: SLF001  (public calls ask for names)
+    return EnsembleReader(
         fill,
         np.full(len(trees), float(model.learning_rate)),
-        np.zeros(K),
+        np.asarray(start),
         np.zeros(len(trees)),
         "sklearn",
         link,
         classes,
         model.n_features_in_,
     )
-    row = np.zeros((1, model.n_features_in_))
-    without_names = np.empty((1, len(trees)), order="F")
-    leaves = np.stack([tree.tree_.apply(row.astype(np.float32)) for tree in trees], axis=1)
-    gather(leaves, without_names)
-    start = np.asarray(model._raw_predict(row.astype(np.float32)))[0]  # noqa: SLF001  (names no columns)
-    return replace(ensemble, intercepts=start - model.learning_rate * without_names.reshape(-1, K).sum(axis=0))
 
 
-def _read_hist_gradient_boosting(model: Any) -> Ensemble:
+def _read_hist_gradient_boosting(model: Any) -> EnsembleReader:
     from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
     predictors = [tree for trees in model._predictors for tree in trees]  # noqa: SLF001  (no public access)
@@ -631,10 +628,10 @@ def _read_hist_gradient_boosting(model: Any) -> Ensemble:
     else:
         link = "logit" if len(intercepts) == 1 else "softmax"
     n = len(predictors)
-    return Ensemble(fill, np.ones(n), intercepts, np.zeros(n), "sklearn", link, classes, model.n_features_in_)
+    return EnsembleReader(fill, np.ones(n), intercepts, np.zeros(n), "sklearn", link, classes, model.n_features_in_)
 
 
-def _read_forest(model: Any) -> Ensemble:
+def _read_forest(model: Any) -> EnsembleReader:
     classes = getattr(model, "classes_", None)
     trees = [tree.tree_ for tree in model.estimators_]
     if classes is None:
@@ -657,10 +654,10 @@ def _read_forest(model: Any) -> Ensemble:
 
     link = "identity" if classes is None else "probability"
     weights, zero, d = np.full(T * K, 1 / T), np.zeros(K), model.n_features_in_
-    return Ensemble(fill, weights, zero, centers, "sklearn", link, classes, d, average=True)
+    return EnsembleReader(fill, weights, zero, centers, "sklearn", link, classes, d, average=True)
 
 
-def _read_adaboost(model: Any) -> Ensemble:
+def _read_adaboost(model: Any) -> EnsembleReader:
     learners = model.estimators_
     weights = np.asarray(model.estimator_weights_[: len(learners)], np.float64)
     weights = weights / weights.sum()
@@ -675,7 +672,7 @@ def _read_adaboost(model: Any) -> Ensemble:
         center = float(np.mean([_root_value(learner) for learner in learners]))
         centers = np.full(len(learners), center)
         d = model.n_features_in_
-        return Ensemble(fill, weights, np.zeros(1), centers, "sklearn", "identity", None, d, average=True)
+        return EnsembleReader(fill, weights, np.zeros(1), centers, "sklearn", "identity", None, d, average=True)
     n_classes = len(classes)
     K = 1 if n_classes == 2 else n_classes
     against = -1 / (n_classes - 1)
@@ -689,7 +686,7 @@ def _read_adaboost(model: Any) -> Ensemble:
 
     scale = 2.0 if K == 1 else 1.0  # scikit-learn's two-class score is the difference of two opposite sums
     n = len(learners) * K
-    return Ensemble(
+    return EnsembleReader(
         fill_votes,
         np.repeat(scale * weights, K),
         np.zeros(K),
@@ -713,7 +710,7 @@ def _root_value(learner: Any) -> float:
     return float(learner.tree_.value[0].ravel()[0])
 
 
-_SKLEARN: dict[str, Callable[[Any], Ensemble]] = {
+_SKLEARN: dict[str, Callable[[Any], EnsembleReader]] = {
     "BaseHistGradientBoosting": _read_hist_gradient_boosting,
     "BaseGradientBoosting": _read_gradient_boosting,
     "BaseForest": _read_forest,
@@ -724,7 +721,7 @@ _SKLEARN: dict[str, Callable[[Any], Ensemble]] = {
 # --- SCBoost ---------------------------------------------------------------------------------------------------
 
 
-def _read_scboost(model: Any) -> Ensemble:
+def _read_scboost(model: Any) -> EnsembleReader:
     check_is_fitted(model)
     classes = getattr(model, "classes_", None)
     rows = model._ensemble  # noqa: SLF001  (the same package)
@@ -743,4 +740,6 @@ def _read_scboost(model: Any) -> Ensemble:
 
     n = rows.weights.size
     link = "identity" if classes is None else "logit" if rows.n_outputs == 1 else "softmax"
-    return Ensemble(fill_by_learner, rows.weights.ravel(), rows.intercept, np.zeros(n), "scboost", link, classes, d)
+    return EnsembleReader(
+        fill_by_learner, rows.weights.ravel(), rows.intercept, np.zeros(n), "scboost", link, classes, d
+    )
