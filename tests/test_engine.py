@@ -1,8 +1,8 @@
 """Tree engines, and the nine hazards of growing trees with XGBoost, each a test named after it.
 
-Not applicable to this version: it does not train on several machines, so that of hazard 7 (equality of distributed fits,
-dead workers) only the last part is tested: a fit that was cut off is taken up again from a checkpoint. Conversion to
-ONNX (hazard 5) needs a converter that is no dependency; what converters read is tested instead.
+Not applicable to this version: it does not train on several machines, so that of hazard 7 (equality of distributed
+fits, dead workers) only the last part is tested: a fit that was cut off is taken up again from a checkpoint.
+Conversion to ONNX (hazard 5) needs a converter that is no dependency; what converters read is tested instead.
 """
 
 import json
@@ -48,7 +48,7 @@ def assert_same_structure(a, b):
         np.testing.assert_array_equal(x, y)
 
 
-# --- the nine hazards -------------------------------------------------------------------------------------------------
+# --- the nine hazards ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -70,9 +70,9 @@ def test_hazard_1_margins_of_the_training_rows_are_those_of_the_trees(n_outputs)
 def test_hazard_1_margins_that_cannot_be_trusted_are_an_error():
     values = np.array([-1.0, 0.5, 2.0], dtype=np.float32)
     right = values[[0, 1, 2, 1]]
-    np.testing.assert_array_equal(_snap(right, values, 10.0), [0, 1, 2, 1])
+    np.testing.assert_array_equal(_snap(right, np.zeros_like(right), values), [0, 1, 2, 1])
     with pytest.raises(RuntimeError, match="cached margins cannot be trusted"):
-        _snap(right + np.float32([0, 0.01, 0, 0]), values, 10.0)
+        _snap(right + np.float32([0, 0.01, 0, 0]), np.zeros_like(right), values)
 
 
 @pytest.mark.parametrize("exponent", [-40, -20, 20])
@@ -132,15 +132,15 @@ def test_hazard_3_snapping_survives_the_rounding_of_large_margins(values, size, 
     leaf = np.random.default_rng(seed).integers(len(values), size=50)
     before = np.random.default_rng(seed).uniform(-size, size, size=50).astype(np.float32)
     after = before + values[leaf]
-    found = _snap(after - before, values, float(np.abs(after).max()))
+    found = _snap(after, before, values)
     if found is not None:
         np.testing.assert_array_equal(found, leaf)
 
 
 def test_hazard_3_leaves_too_close_to_tell_apart_are_not_guessed():
     values = np.array([1.0, 1.0 + 2e-7, 3.0], dtype=np.float32)
-    assert _snap(values, values, 100.0) is None
-    np.testing.assert_array_equal(_snap(values[[2, 0]], values[[0, 2]], 100.0), [1, 0])
+    assert _snap(values, np.zeros(3, dtype=np.float32), values) is None
+    np.testing.assert_array_equal(_snap(values[[2, 0]], np.zeros(2, dtype=np.float32), values[[0, 2]]), [1, 0])
 
 
 def grid_steps(model, X, column):
@@ -341,7 +341,7 @@ def test_hazard_9_no_second_pool_of_threads_works_beside_the_engine():
     assert all(n == 1 for round_ in blas for n in round_)
 
 
-# --- columns and rows -------------------------------------------------------------------------------------------------
+# --- columns and rows ------------------------------------------------------------------------------
 
 
 def used_columns(learner):
@@ -393,7 +393,7 @@ def test_an_engine_leaf_is_the_penalised_mean():
     np.testing.assert_allclose(learner.values, G / (D + 1.0), rtol=1e-4)
 
 
-# --- any scikit-learn regressor -----------------------------------------------------------------------------------------
+# --- any scikit-learn regressor --------------------------------------------------------------------
 
 
 def test_estimator_engine_fits_the_target_as_it_is():

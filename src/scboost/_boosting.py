@@ -14,7 +14,7 @@ import numpy as np
 
 from ._engine import Engine, Learner
 from ._history import History, Projection
-from ._loss import FloatArray, Loss
+from ._loss import FloatArray, Loss, newton_steps
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Dials:
     memory : int or None
         How many of the latest learners make up the history; None for all.
     leaf_rule : {"newton", "mean"}
-        Leaf values are steps on the raw residual, or what the engine fitted to the innovation.
+        Leaf values are Newton steps on the raw residual, or means of the innovation.
     l2 : float
         Added to the curvature of each leaf.
     subsample : float in (0, 1]
@@ -158,12 +158,15 @@ def boost(
             return
 
         for k, learner in enumerate(learners):
-            if dials.leaf_rule == "newton":
-                if learner.leaf is None:
-                    raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
-                n_leaves = len(learner.values)
-                steps = loss.leaf_steps(learner.leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, dials.l2)
-                learner.values = engine.constrain(learner, steps, curvature[k]).astype(r.dtype)
+            if learner.leaf is not None:
+                leaf, n_leaves = learner.leaf, len(learner.values)
+                if dials.leaf_rule == "newton":
+                    steps = loss.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, dials.l2)
+                else:
+                    steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, dials.l2)
+                learner.values = engine.constrain(learner, steps, shape[k]).astype(r.dtype)
+            elif dials.leaf_rule == "newton":
+                raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
             h = learner.predictions()
             state.F[k] += dials.eta * h
             if state.histories:

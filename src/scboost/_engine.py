@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _ubjson
-from ._loss import FloatArray, IntArray
+from ._loss import FloatArray, IntArray, leaf_sums
 
 if TYPE_CHECKING:
     import xgboost
 
 _ROUNDS_PER_BOOSTER = 8
-_CELLS = 1 << 14  # of the look-up table from margin changes to leaves: 128 kB stay in cache
+_CELLS = 1 << 15  # of the look-up table from margin changes to leaves: 256 kB stay in cache
+_ROWS = 1 << 14  # rows looked up at a time
 
 Tree = dict[str, Any]
 """A decoded XGBoost tree: arrays by node, as in the native model."""
@@ -171,6 +172,8 @@ class XGBoostEngine(Engine):
             # The columns are drawn here, by the round's own seed, and handed over as weights: XGBoost's column
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
             params["colsample_bytree"] = (self._n_offered + 0.5) / n_columns
+        if "interaction_constraints" in params:  # as text: a list would be translated through column names
+            params["interaction_constraints"] = str(params["interaction_constraints"])
         self._params = params
         self._monotone = params.get("monotone_constraints")
         self._renew()
@@ -206,7 +209,7 @@ class XGBoostEngine(Engine):
         for k, tree in enumerate(trees):
             nodes = np.flatnonzero(tree["left_children"] == -1)
             values = tree["split_conditions"][nodes]
-            leaf = _snap(self._margin[k] - before[k], values, float(np.abs(self._margin[k]).max(initial=0)))
+            leaf = _snap(self._margin[k], before[k], values)
             if leaf is None:  # two leaves too close to be told apart by their values
                 exact = self._newest_leaves() if exact is None else exact
                 leaf = np.searchsorted(nodes, exact[:, k])
@@ -233,7 +236,7 @@ class XGBoostEngine(Engine):
         if not self._monotone or learner.leaf is None:
             return values
         tree: Tree = learner.model
-        mass = np.bincount(learner.leaf, weights=curvature, minlength=len(values))
+        mass = leaf_sums(learner.leaf, len(values), curvature, None)
         left, right = tree["left_children"], tree["right_children"]
         total = np.zeros(len(left))
         weight = np.zeros(len(left))
@@ -277,42 +280,42 @@ def _rows_first(a: FloatArray) -> FloatArray:
     return np.ascontiguousarray(a.T) if len(a) > 1 else a[0]
 
 
-def _snap(difference: FloatArray, values: FloatArray, size: float) -> IntArray | None:
+def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArray | None:
     """Leaf of each row from the change of its margin, or None if rounding could confuse two leaves.
 
     The change carries a float32 rounding error of at most half an ulp of the margin. Rows are looked up in a table of
-    equal steps over the range of the values, several times faster than a binary search for each.
+    equal steps over the range of the values, several times faster than a binary search for each, and in blocks that
+    stay in cache.
     """
     order = np.argsort(values)
     levels = values[order].astype(np.float64)
-    error = np.finfo(np.float32).eps * (size + float(np.abs(levels).max()))
-    gaps = np.diff(levels)
-    if len(levels) == 1:
-        leaf = np.zeros(len(difference), dtype=np.intp)
-    elif gaps.min() <= 2 * error:
+    size = max(float(margin.max()), -float(margin.min())) + float(np.abs(levels).max())
+    error = np.finfo(np.float32).eps * size
+    smallest_gap = np.diff(levels).min(initial=np.inf)
+    if smallest_gap <= 2 * error:
         return None
-    else:
-        low = levels[0] - error
-        step = (levels[-1] + error - low) / _CELLS
-        if gaps.min() > 2 * error + 2 * step:
-            middles = ((levels[:-1] + levels[1:]) / 2 - low) / step
-            bounds = np.concatenate(([0], np.ceil(middles).astype(np.intp), [_CELLS + 1]))
-            table = order.repeat(np.diff(bounds))
-            cell = difference - np.float32(low)
-            cell *= np.float32(1 / step)
-            leaf = table.take(cell.astype(np.int32), mode="clip")
+    low = levels[0] - error
+    step = max((levels[-1] + error - low) / _CELLS, float(np.finfo(np.float32).tiny))
+    middles = (levels[:-1] + levels[1:]) / 2
+    bounds = np.concatenate(([0], np.ceil((middles - low) / step).astype(np.intp), [_CELLS + 1]))
+    table = order.repeat(np.diff(bounds)) if smallest_gap > 2 * (error + step) else None
+    leaf = np.empty(len(margin), dtype=np.intp)
+    worst = 0.0
+    for start in range(0, len(margin), _ROWS):
+        rows = slice(start, start + _ROWS)
+        change = margin[rows] - before[rows]
+        if table is None:
+            leaf[rows] = order[np.searchsorted(middles, change)]
         else:
-            middles = (levels[:-1] + levels[1:]) / 2
-            leaf = order[np.searchsorted(middles, difference)]
-    distance = values.take(leaf)
-    distance -= difference
-    worst = max(float(distance.max()), -float(distance.min()))
+            table.take(((change - np.float32(low)) * np.float32(1 / step)).astype(np.intp), mode="clip", out=leaf[rows])
+        change -= values.take(leaf[rows])
+        worst = max(worst, float(change.max()), -float(change.min()))
     if worst > error:
         raise RuntimeError(
             f"A training row's margin changed by a value {worst:.3g} away from every leaf of the new tree "
             f"(at most {error:.3g} is rounding): XGBoost's cached margins cannot be trusted."
         )
-    return np.asarray(leaf)
+    return leaf
 
 
 class EstimatorEngine(Engine):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import sparse, special
 
 from . import _ubjson
 from ._engine import Learner, Tree, feature_types, import_xgboost
@@ -226,6 +226,8 @@ class TreeEnsemble(Ensemble):
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
         booster = self.booster()
         booster.set_param({"nthread": self.n_jobs})
+        if sparse.issparse(X):
+            X = sparse.csr_matrix(X)  # inplace_predict refuses sparse arrays, as opposed to matrices
         margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
         return np.asarray(margin).reshape(-1, self.n_outputs).T
 

@@ -27,6 +27,7 @@ _GRAM_FLOOR = 1e-9
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
 _SMALL = 48  # up to this size all eigenvectors cost no more than the leading ones
+_ROWS = 1 << 13  # rows whose products are summed in the history's own type
 _BLOCK = 1 << 16  # numbers converted to float64 at a time: half a megabyte stays in cache
 
 
@@ -161,22 +162,27 @@ class History:
         """
         b, r_energy = self._inner_products(r) if curvature is None else self._curved_inner_products(r, curvature)
         q = np.empty_like(r) if out is None else out
-        p: FloatArray | None = None
         if alpha < 1.0:
             eigenvalues, V, k, kept = self._principal_directions(alpha)
             if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR * eigenvalues[0]:
                 coordinates = V[:, :k].T @ b
-                c = V[:, :k] @ (coordinates / eigenvalues[:k])
-                p = c.astype(self._H.dtype) @ self._H[: len(self)]
-                p_energy = float(np.sum(coordinates**2 / eigenvalues[:k]))
-        if p is None:
-            p, k, kept, p_energy = self._project_on_basis(r, alpha, curvature)
-        p *= gamma
-        if curvature is not None:
-            p *= curvature
-        np.subtract(r, p, out=q, casting="same_kind")
+                self._subtract(r, gamma * (V[:, :k] @ (coordinates / eigenvalues[:k])), curvature, q)
+                p_energy = min(float(np.sum(coordinates**2 / eigenvalues[:k])), r_energy)
+                return Projection(q, k, kept, p_energy, r_energy - p_energy)
+        p, k, kept, p_energy = self._project_on_basis(r, alpha, curvature)
+        np.subtract(r, gamma * p if curvature is None else gamma * curvature * p, out=q, casting="same_kind")
         p_energy = min(p_energy, r_energy)
         return Projection(q, k, kept, p_energy, r_energy - p_energy)
+
+    def _subtract(self, r: FloatArray, c: FloatArray, curvature: FloatArray | None, q: FloatArray) -> None:
+        """Set ``q = r - C H'c``, by blocks that stay in cache."""
+        H, c = self._H[: len(self)], c.astype(self._H.dtype)
+        for start in range(0, len(r), _ROWS):
+            rows = slice(start, start + _ROWS)
+            p = c @ H[:, rows]
+            if curvature is not None:
+                p *= curvature[rows]
+            np.subtract(r[rows], p, out=q[rows], casting="same_kind")
 
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
         """Eigenpairs of G, largest first, enough to hold a share alpha of its trace; k and the share held."""
@@ -218,22 +224,23 @@ class History:
         return sums[-1, :t], float(sums[-1, t])
 
     def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> tuple[FloatArray, float]:
-        """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature."""
+        """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature.
+
+        Products are formed in the type of the history and summed over short blocks, the blocks' sums in float64.
+        """
         t = len(self)
-        G, b, r_energy = np.zeros((t, t)), np.zeros(t), 0.0
-        width = max(_BLOCK // (t + 1), 1024)
-        for start in range(0, len(r), width):
-            rows = slice(start, start + width)
-            block = np.asarray(self._H[:t, rows], dtype=np.float64)
-            v = np.asarray(r[rows], dtype=np.float64)
-            c = np.asarray(curvature[rows], dtype=np.float64)
-            weighted = v if self._weight is None else v * self._weight[rows]
-            b += block @ weighted
-            r_energy += float(weighted @ (v / c))
-            G += (block * (c if self._weight is None else c * self._weight[rows])) @ block.T
-        self._G[:t, :t] = G
+        sums = np.zeros((t, t + 1))
+        r_energy = 0.0
+        for start in range(0, len(r), _ROWS):
+            rows = slice(start, start + _ROWS)
+            block, v, c = self._H[:t, rows], r[rows], curvature[rows]
+            weight = 1 if self._weight is None else self._weight[rows]
+            sums[:, :t] += (block * (c * weight)) @ block.T
+            sums[:, t] += block @ (v * weight)
+            r_energy += float((v * weight) @ (v / c))
+        self._G[:t, :t] = sums[:, :t]
         self._in_gram = -1  # not the plain Gram matrix any more
-        return b, r_energy
+        return sums[:, t], r_energy
 
     def _project_on_basis(
         self, r: FloatArray, alpha: float, curvature: FloatArray | None

@@ -18,6 +18,7 @@ IntArray = npt.NDArray[np.integer]
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
 _MIN_CURVATURE = 1e-16
+_ROWS = 1 << 14  # rows summed at a time
 
 
 class Loss(ABC):
@@ -54,11 +55,18 @@ class Loss(ABC):
         """Turn raw scores into predictions: probabilities of shape (n, classes) or values of shape (n,)."""
 
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return the weighted mean loss."""
-        losses = self.row_losses(y, F)
-        if sample_weight is None:
-            return float(np.mean(losses, dtype=np.float64))
-        return float(np.average(losses.astype(np.float64), weights=sample_weight))
+        """Return the weighted mean loss, summed in float64 over blocks that stay in cache."""
+        total, weights = 0.0, 0.0
+        for start in range(0, len(y), _ROWS):
+            rows = slice(start, start + _ROWS)
+            losses = self.row_losses(y[rows], F[:, rows])
+            if sample_weight is None:
+                total += float(losses.sum(dtype=np.float64))
+                weights += len(losses)
+            else:
+                total += float(losses @ sample_weight[rows])
+                weights += float(sample_weight[rows].sum())
+        return total / weights
 
     def leaf_steps(
         self,
@@ -89,11 +97,31 @@ class Loss(ABC):
             Added to the curvature of every leaf.
         """
         del y, F
-        if sample_weight is not None:
-            r, curvature = r * sample_weight, curvature * sample_weight
-        G = np.bincount(leaf, weights=r, minlength=n_leaves)
-        D = np.bincount(leaf, weights=curvature, minlength=n_leaves) + l2
-        return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
+        return newton_steps(leaf, n_leaves, r, curvature, sample_weight, l2)
+
+
+def newton_steps(
+    leaf: IntArray,
+    n_leaves: int,
+    r: FloatArray,
+    curvature: FloatArray,
+    sample_weight: FloatArray | None,
+    l2: float,
+) -> FloatArray:
+    """``sum(r) / (sum(curvature) + l2)`` over the rows of each leaf; 0 where there is no curvature."""
+    G = leaf_sums(leaf, n_leaves, r, sample_weight)
+    D = leaf_sums(leaf, n_leaves, curvature, sample_weight) + l2
+    return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
+
+
+def leaf_sums(leaf: IntArray, n_leaves: int, v: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+    """Weighted sum of v in each leaf, in float64; by blocks, whose conversion stays in cache."""
+    sums = np.zeros(n_leaves)
+    for start in range(0, len(leaf), _ROWS):
+        rows = slice(start, start + _ROWS)
+        weighted = v[rows] if sample_weight is None else v[rows] * sample_weight[rows]
+        sums += np.bincount(leaf[rows], weights=weighted, minlength=n_leaves)
+    return sums
 
 
 class LogisticLoss(Loss):
