@@ -93,7 +93,7 @@ class Dataset:
 REGISTRY: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
-        DatasetInfo("Madelon", 1485, 1, "Class", "2", 2600, 500, 1300, "madelon", "1c90448b94ffb17e"),
+        DatasetInfo("Madelon", 1485, 1, "Class", "2", 2600, 500, 1300, "madelon", "010ff9afcec089e4", file_positive=0),
         DatasetInfo("Jasmine", 41143, 1, "class", "1", 2984, 144, 1492, "jasmine", "2b59f59b4852981a"),
         DatasetInfo("Bioresponse", 4134, 1, "target", "1", 3751, 1776, 2034, "bioresponse", "5b91a23625f0d9e8"),
         DatasetInfo(
