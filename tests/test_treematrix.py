@@ -263,3 +263,21 @@ def test_models_that_are_no_sum_of_trees():
     linear_tree = lightgbm.LGBMRegressor(n_estimators=2, linear_tree=True, n_jobs=1, verbose=-1)
     with pytest.raises(ValueError, match="linear trees"):
         tree_matrix(linear_tree.fit(X, y), X)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "GradientBoosting", "RandomForest"])
+def test_sparse_rows(library):
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y = data("binary")
+    X = sparse.csr_matrix(np.where(X > 0, X, 0))
+    model = make(library, "binary").fit(X, y)
+    assert_allclose(tree_matrix(model, X, block_rows=77).margin(), margin(model, X), rtol=1e-5, atol=1e-6)
+
+
+def test_polars_rows():
+    polars = pytest.importorskip("polars")
+    X, y = data("binary")
+    frame = polars.DataFrame(X, schema=list("abcdef"))
+    for library in ("xgboost", "HistGradientBoosting", "RandomForest"):
+        model = make(library, "binary").fit(frame, y)
+        assert_allclose(tree_matrix(model, frame, block_rows=77).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
