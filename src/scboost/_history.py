@@ -252,14 +252,17 @@ class History:
             c = np.sqrt(np.asarray(curvature, dtype=np.float64))
             root, z = root * c, z / c
         oldest = self._appended - len(self)
-        if self._basis is None or self._basis.first != oldest or curvature is not None:
-            self._basis = _Basis(self._H.shape[1], len(self._H), oldest)
-        for i in range(self._basis.last, self._appended):
-            self._basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
-        U, energies = self._basis.principal_directions()
+        basis = self._basis if curvature is None else None
+        if basis is None or basis.first != oldest:
+            basis = _Basis(self._H.shape[1], len(self._H), oldest)
+        for i in range(basis.last, self._appended):
+            basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
+        if curvature is None:
+            self._basis = basis
+        U, energies = basis.principal_directions()
         k, kept = _leading(energies, alpha, float(energies.sum()))
-        coordinates = U[:, :k].T @ (self._basis.Q @ z)
-        p = (U[:, :k] @ coordinates) @ self._basis.Q
+        coordinates = U[:, :k].T @ (basis.Q @ z)
+        p = (U[:, :k] @ coordinates) @ basis.Q
         np.divide(p, root, out=p, where=root > 0)
         return p, k, kept, float(coordinates @ coordinates)
 

@@ -203,7 +203,7 @@ class _RegressionLoss(Loss):
     constant_curvature = True
 
     def inverse_link(self, F: FloatArray) -> FloatArray:
-        return F[0]
+        return np.asarray(F[0])
 
 
 class SquaredLoss(_RegressionLoss):
