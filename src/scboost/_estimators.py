@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
-from sklearn.utils import check_array, check_random_state, compute_class_weight
+from sklearn.utils import check_array, check_random_state, compute_class_weight, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
@@ -262,7 +262,11 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _encode(self, X: ArrayLike, *, reset: bool) -> Any:
         """Check rows and turn them into a float matrix (dense or CSR) with category codes."""
         dtype = np.float32 if self.estimator is None else np.float64
-        checks: dict[str, Any] = {"ensure_all_finite": "allow-nan", "ensure_min_samples": 2 if reset else 1}
+        allowed = self.__sklearn_tags__().input_tags
+        checks: dict[str, Any] = {
+            "ensure_all_finite": "allow-nan" if allowed.allow_nan else True,
+            "ensure_min_samples": 2 if reset else 1,
+        }
         if is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             columns = Columns.learn(X) if reset else self._columns or Columns([None] * X.shape[1])
@@ -275,7 +279,8 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 )
             columns = None
             types = [dtype, np.float32, np.float64]
-            matrix = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=types, **checks)
+            accepted = "csr" if allowed.sparse else False
+            matrix = validate_data(self, X, reset=reset, accept_sparse=accepted, dtype=types, **checks)
         if reset:
             self._columns = columns if columns is not None and columns.categorical is not None else None
             self._sparse = sparse.issparse(matrix)
@@ -397,10 +402,14 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 f"warm_start=True cannot be combined with weighting_rows={self.weighting_rows!r}, which grows several "
                 "models; use weighting_rows='holdout'."
             )
+        for callback in self.callbacks or ():
+            if not callable(callback):
+                raise TypeError(f"callbacks must be callables that take the estimator, got {callback!r}.")
         if self.estimator is not None:
-            if self.leaf_rule == "newton" and not hasattr(self.estimator, "apply"):
+            is_tree = hasattr(self.estimator, "apply") and not hasattr(self.estimator, "n_estimators")
+            if self.leaf_rule == "newton" and not is_tree:
                 raise ValueError(
-                    f"leaf_rule='newton' needs a tree as estimator, got {self.estimator!r}; use leaf_rule='mean'."
+                    f"leaf_rule='newton' needs one tree as estimator, got {self.estimator!r}; use leaf_rule='mean'."
                 )
             if self.monotone_constraints is not None or self.interaction_constraints is not None:
                 raise ValueError("monotone_constraints and interaction_constraints need estimator=None.")
@@ -491,6 +500,11 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _interaction_groups(self) -> list[list[int]]:
         groups = []
         for group in self.interaction_constraints:
+            if not isinstance(group, Sequence | np.ndarray) or isinstance(group, str):
+                raise TypeError(
+                    "interaction_constraints must be a list of groups, each a list of columns, got "
+                    f"{self.interaction_constraints!r}."
+                )
             if any(isinstance(c, str) for c in group):
                 numbers = self._column_numbers("interaction_constraints")
                 unknown = [c for c in group if c not in numbers]
@@ -617,6 +631,8 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             return
         if validation is None and (self.early_stopping or self.weighting is not None):
             rows, validation = self._hold_out(rows, loss)
+        elif validation is not None and self.weighting is not None:
+            self._check_classes(validation, loss, "X_val and y_val")
         training = self._grow(rows, loss, seed, validation=validation, resume=resume)
         ensemble = training.ensemble
         if self.weighting is not None and validation is not None and not training.interrupted:
@@ -630,7 +646,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt(f"the model keeps the {ensemble.n_rounds} rounds finished so far")
 
     def _hold_out(self, rows: Rows, loss: Loss) -> tuple[Rows, Rows]:
-        stratify = rows.y if isinstance(loss, LogisticLoss | SoftmaxLoss) else None
+        stratify = rows.y if _n_classes(loss) else None
         try:
             kept, held_out = train_test_split(
                 np.arange(len(rows)),
@@ -643,7 +659,20 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 f"validation_fraction={self.validation_fraction} of {len(rows)} rows cannot be held out: {error} "
                 "Give X_val and y_val, or use neither early_stopping nor weighting."
             ) from error
+        if self.weighting is not None:
+            part = f"validation_fraction={self.validation_fraction} of {len(rows)} rows"
+            self._check_classes(rows.take(held_out), loss, part)
         return rows.take(kept), rows.take(held_out)
+
+    def _check_classes(self, validation: Rows, loss: Loss, origin: str) -> None:
+        """Weights of trees that are learnt without a class would know nothing of it."""
+        n_classes = _n_classes(loss)
+        missing = np.setdiff1d(np.arange(n_classes), validation.y)
+        if len(missing):
+            raise ValueError(
+                f"weighting={self.weighting!r} needs every class among the validation rows, but {origin} have only "
+                f"{n_classes - len(missing)} of the {n_classes} classes; hold out more rows, or give others."
+            )
 
     def _weigh(self, ensemble: Ensemble, loss: Loss, rows: Rows) -> None:
         """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
@@ -708,7 +737,11 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         averaged, each with these weights.
         """
         K = loss.n_outputs
-        splitter: Any = StratifiedKFold if isinstance(loss, LogisticLoss | SoftmaxLoss) else KFold
+        smallest = np.unique(rows.y, return_counts=True)[1].min() if _n_classes(loss) else len(rows)
+        if smallest < self.n_folds:
+            kind = "rows of the rarest class" if _n_classes(loss) else "rows"
+            raise ValueError(f"n_folds={self.n_folds} is more than the {smallest} {kind} among {len(rows)}.")
+        splitter: Any = StratifiedKFold if _n_classes(loss) else KFold
         folds = list(splitter(self.n_folds, shuffle=True, random_state=seed % 2**32).split(rows.X, rows.y))
         A = np.zeros((len(rows), K, self.n_estimators), dtype=np.float32)
         offset = np.zeros((len(rows), K))
@@ -750,8 +783,9 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.estimator is None
-        tags.input_tags.sparse = self.estimator is None
+        learner = None if self.estimator is None else get_tags(self.estimator).input_tags
+        tags.input_tags.allow_nan = learner is None or learner.allow_nan
+        tags.input_tags.sparse = learner is None or learner.sparse
         return tags
 
     @property
@@ -1266,6 +1300,11 @@ def _stacked(ensemble: Ensemble, X: Any, *, weighted: bool = False) -> FloatArra
     if weighted:
         H = H * ensemble.weights[:, :, None].astype(H.dtype)
     return H.transpose(2, 1, 0).reshape(-1, len(H))
+
+
+def _n_classes(loss: Loss) -> int:
+    """Count the classes, 0 for regression."""
+    return {LogisticLoss: 2, SoftmaxLoss: loss.n_outputs}.get(type(loss), 0)
 
 
 def _huber_delta(rows: Rows) -> float:

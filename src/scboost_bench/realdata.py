@@ -195,14 +195,16 @@ class _Part:
     def __init__(self, parts: _Parts, k: int) -> None:
         self._parts, self._k = parts, k
 
-    def project(self, r: FloatArray, *, alpha: float, gamma: float, out: FloatArray) -> Projection:
+    def project(
+        self, r: FloatArray, *, alpha: float, gamma: float, curvature: FloatArray | None, out: FloatArray
+    ) -> Projection:
         """Project all classes when the first one asks, and hand out this one's part."""
         K = self._parts.n_outputs
         if self._k == 0:
-            residuals = r.base
-            if residuals is None or residuals.shape != (K, len(r)):
-                raise RuntimeError("the residual of a class is no longer a row of the residuals of all classes")
-            self._parts.projection = self._parts.history.project(residuals.ravel(), alpha=alpha, gamma=gamma)
+            metric = None if curvature is None else _all_classes(curvature, K)
+            self._parts.projection = self._parts.history.project(
+                _all_classes(r, K), alpha=alpha, gamma=gamma, curvature=metric
+            )
         projection = self._parts.projection
         if projection is None:
             raise RuntimeError("the classes are no longer projected in order")
@@ -215,6 +217,14 @@ class _Part:
         if self._k == self._parts.n_outputs - 1:
             self._parts.history.append(np.concatenate(self._parts.grown))
             self._parts.grown = []
+
+
+def _all_classes(row: FloatArray, n_outputs: int) -> FloatArray:
+    """Values of all classes, one class after the other, from a view of the first one's."""
+    whole = row.base
+    if whole is None or whole.shape != (n_outputs, len(row)):
+        raise RuntimeError("the vector of a class is no longer a row of the matrix of all classes")
+    return np.asarray(whole.ravel())
 
 
 def compare_histories(task: Task, data_dir: str) -> Mapping[str, float]:
