@@ -35,7 +35,7 @@ def sklearn_trees(X, **params):
     return EstimatorEngine(X, lambda seed: DecisionTreeRegressor(random_state=0, **params), sample_weighted=False)
 
 
-# --- gamma = 0 is XGBoost -----------------------------------------------------------------------------------------------
+# --- gamma = 0 is XGBoost --------------------------------------------------------------------------
 
 
 def assert_same_trees_as_xgboost(done, booster, eta):
@@ -88,7 +88,7 @@ def test_without_projection_no_history_is_kept():
     assert all(round_.projections == [] for round_ in done)
 
 
-# --- alpha = 1 is matching pursuit ------------------------------------------------------------------------------------------
+# --- alpha = 1 is matching pursuit -----------------------------------------------------------------
 
 
 def test_full_projection_is_orthogonal_matching_pursuit():
@@ -132,7 +132,7 @@ def test_one_step_of_the_loop_lowers_the_energy_as_the_identity_says():
         assert after.projections[0].innovation_energy <= p.innovation_energy - (q @ h) ** 2 / (h @ h) + 1e-9
 
 
-# --- bookkeeping ------------------------------------------------------------------------------------------------------------
+# --- bookkeeping -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,19 +185,19 @@ def test_small_newton_steps_lower_the_loss_every_round():
         assert np.all(np.diff(losses) < 0), gamma
 
 
-def test_partial_projection_lies_between():
+@pytest.mark.parametrize("gamma", [0.4, 1.0])
+def test_a_share_gamma_of_the_historical_component_is_removed(gamma):
     X, y = two_classes()
-    dials = replace(PLAIN, gamma=0.4, memory=None)
-    done, state = run(LogisticLoss(), X, y, dials, 4)
-    history = state.histories[0].vectors.astype(np.float64)[:3]
-    r = (y - 1 / (1 + np.exp(-0.3 * history.sum(axis=0)))).astype(np.float32)
-    last = done[3].projections[0]
-    full = last.historical_energy
-    removed = r - last.innovation
-    assert removed @ removed == pytest.approx(0.4**2 * full, rel=1e-3)
+    done, _ = run(LogisticLoss(), X, y, replace(PAPER, gamma=gamma), 5, engine=sklearn_trees(X, max_depth=3))
+    F = np.zeros((1, len(y)))
+    for round_ in done:
+        r, _ = LogisticLoss().residual(y.astype(float), F)
+        removed = r[0] - round_.projections[0].innovation
+        assert removed @ removed == pytest.approx(gamma**2 * round_.projections[0].historical_energy, abs=1e-9)
+        F = F + 0.1 * round_.learners[0].predictions()
 
 
-# --- stopping ---------------------------------------------------------------------------------------------------------------
+# --- stopping --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leaf_rule", ["mean", "newton"])
@@ -242,7 +242,7 @@ def test_a_stopped_loop_stays_stopped():
     assert list(boost(state, SquaredLoss(), y, None, PAPER, engine)) == []
 
 
-# --- randomness and resuming ------------------------------------------------------------------------------------------------
+# --- randomness and resuming -----------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=12)

@@ -50,9 +50,7 @@ ENSEMBLES = {
     "regression trees": lambda k: (fitted(lambda s: DecisionTreeRegressor(max_depth=3, random_state=s), k), DENSE),
     "linear": lambda k: (fitted(lambda s: LinearRegression(), k), DENSE),
 }
-every_kind = pytest.mark.parametrize(
-    ("kind", "n_outputs"), [(kind, k) for kind in ENSEMBLES for k in (1, 3)], ids=lambda v: str(v)
-)
+every_kind = pytest.mark.parametrize(("kind", "n_outputs"), [(kind, k) for kind in ENSEMBLES for k in (1, 3)], ids=str)
 
 
 @every_kind

@@ -9,7 +9,7 @@ from scipy import stats
 from data_makers import energy_thresholds, vectors
 from scboost._history import History
 
-quick = settings(deadline=None, max_examples=150)
+quick = settings(deadline=None, max_examples=80)
 
 
 def remember(H, *, capacity=None, dtype=np.float64, sample_weight=None):
@@ -41,7 +41,7 @@ def residual(n, seed):
     return np.random.default_rng(seed).normal(size=n)
 
 
-# --- against the SVD -----------------------------------------------------------------------------------------------
+# --- against the SVD -------------------------------------------------------------------------------
 
 
 @quick
@@ -91,7 +91,7 @@ def test_single_precision_storage(H, alpha, seed):
     np.testing.assert_allclose(found.innovation, r - p, rtol=0, atol=1e-5 * np.linalg.norm(r))
 
 
-# --- projector identities --------------------------------------------------------------------------------------------
+# --- projector identities --------------------------------------------------------------------------
 
 
 @quick
@@ -178,7 +178,7 @@ def test_the_residual_is_not_changed_in_place():
         np.testing.assert_array_equal(r, kept)
 
 
-# --- growing, forgetting, weighting ------------------------------------------------------------------------------
+# --- growing, forgetting, weighting ----------------------------------------------------------------
 
 
 @quick
@@ -215,6 +215,45 @@ def test_a_weight_is_a_repeated_row(H, alpha, seed, data):
     assert weighted.historical_energy == pytest.approx(repeated.historical_energy, abs=1e-9 * (weight @ r**2))
 
 
+@quick
+@given(
+    H=vectors(max_rows=20, max_vectors=6),
+    alpha=energy_thresholds,
+    gamma=st.floats(0, 1),
+    seed=st.integers(0, 99),
+    weighted=st.booleans(),
+)
+def test_curvature_is_the_metric(H, alpha, gamma, seed, weighted):
+    # Newton steps r / c are projected, with the curvatures c as weights of the rows, and scaled back.
+    n = H.shape[1]
+    rng = np.random.default_rng(seed)
+    r, c = rng.normal(size=n), rng.uniform(0.1, 1, size=n)
+    weight = rng.uniform(0.5, 2, size=n) if weighted else None
+    metric = c if weight is None else c * weight
+    p, k, firm = oracle(H, r / c, alpha, metric)
+    assume(firm)
+    found = remember(H, sample_weight=weight).project(r, alpha=alpha, gamma=gamma, curvature=c)
+    assert found.k == k
+    np.testing.assert_allclose(found.innovation, r - gamma * c * p, atol=1e-8 * np.linalg.norm(r / c))
+    assert found.historical_energy == pytest.approx(metric @ p**2, abs=1e-8 * (metric @ (r / c) ** 2))
+    total = found.historical_energy + found.innovation_energy
+    assert total == pytest.approx(metric @ (r / c) ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.9, 1.0])
+def test_equal_curvatures_change_nothing_and_leave_no_trace(alpha):
+    rng = np.random.default_rng(0)
+    H, r = rng.normal(size=(4, 30)), rng.normal(size=30)
+    history = remember(H)
+    plain = history.project(r, alpha=alpha)
+    equal = history.project(r, alpha=alpha, curvature=np.full(30, 0.25))
+    np.testing.assert_allclose(equal.innovation, plain.innovation, atol=1e-12)
+    assert equal.share == pytest.approx(plain.share)
+    history.project(r, alpha=alpha, curvature=rng.uniform(0.1, 1, size=30))
+    again = history.project(r, alpha=alpha)
+    np.testing.assert_allclose(again.innovation, plain.innovation, atol=1e-12)
+
+
 @pytest.mark.parametrize("alpha", [0.9, 1.0])
 def test_reserve_makes_room_without_forgetting(alpha):
     rng = np.random.default_rng(0)
@@ -249,7 +288,7 @@ def test_blocks_of_rows_do_not_change_the_result(alpha):
     np.testing.assert_allclose(found.innovation, r - p, atol=1e-9)
 
 
-# --- what the method is for --------------------------------------------------------------------------------
+# --- what the method is for ------------------------------------------------------------------------
 
 
 @quick

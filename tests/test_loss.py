@@ -25,7 +25,7 @@ LOSSES = {
     "huber": HuberLoss(0.7),
     "poisson": PoissonLoss(),
 }
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=30)
 
 
 def targets(name, n, seed):
@@ -189,7 +189,7 @@ def test_saturated_probabilities_stay_finite_and_keep_some_curvature(name, y, dt
         assert np.isfinite(LOSSES[name].row_losses(np.array(y, dtype=dtype), sign * F)).all()
 
 
-# --- leaf steps ---------------------------------------------------------------------------------------------------
+# --- leaf steps ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
