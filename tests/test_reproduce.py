@@ -211,6 +211,16 @@ def test_the_command_runs_prints_and_renders(data_dir, tmp_path, capsys):
     assert command == "scboost reproduce table1 --datasets QSAR --methods RF --folds 1"
 
 
+def test_all_skips_what_the_choice_leaves_empty(data_dir, tmp_path, capsys, fits):
+    out = tmp_path / "out"
+    words = ["--data-dir", data_dir, "--out", str(out), "--datasets", "QSAR", "--methods", "RF"]
+    assert main(["all", *words, "--folds", "1", "--trials", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "skipped: nothing to do for table4" in captured.err
+    assert f"wrote {out / 'reproduction.md'}" in captured.out
+    assert {path.stem for path in out.glob("*.csv")} == {"table1", "table2", "protocols"}
+
+
 def test_quick_is_small():
     class Args:
         datasets = None

@@ -81,6 +81,10 @@ LITERAL: dict[str, Any] = {
 COLLAPSE_PENALTIES = (0.0, 0.1, 10.0)
 
 
+class NothingToDoError(ValueError):
+    """The chosen data sets and methods are no part of the experiment."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One table or figure.
@@ -504,7 +508,7 @@ def run(
     chosen = datasets if datasets is not None else experiment.datasets
     tasks = experiment.tasks(chosen, methods if methods is not None else experiment.methods, n_folds)
     if not tasks:
-        raise ValueError(
+        raise NothingToDoError(
             f"nothing to do for {name}: it has the datasets {', '.join(experiment.datasets)} "
             f"and the methods {', '.join(experiment.methods)}"
         )
@@ -592,28 +596,19 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _command(args: argparse.Namespace) -> int:
-    from scboost_bench.reproduction_page import section, write_page
+    from scboost_bench.reproduction_page import write_page
 
     try:
         names = _checked_names(args)
         directory = resolve_data_dir(args.data_dir)
         out = args.out / "quick" if args.quick else args.out
         for name in names:
-            # The wall-clock table is made of the fit times of Table 1.
-            source = "table1" if name == "timing" else name
-            run(
-                source,
-                out,
-                data_dir=None if directory is None else str(directory),
-                datasets=_chosen_datasets(args, EXPERIMENTS[source]),
-                methods=args.methods,
-                n_folds=min(args.folds, QUICK_FOLDS) if args.quick else args.folds,
-                trials=min(args.trials, QUICK_FOLDS) if args.quick else args.trials,
-                jobs=args.jobs,
-                again=args.again,
-                command=_command_text(args, name),
-            )
-            print(section(name, out))
+            try:
+                _run_and_print(args, name, out, None if directory is None else str(directory))
+            except NothingToDoError as error:
+                if "all" not in args.names:
+                    raise
+                print(f"skipped: {error}", file=sys.stderr)
         if set(args.names) & {"all", "page"}:
             page = args.page or out / "reproduction.md"
             write_page(out, page)
@@ -625,6 +620,26 @@ def _command(args: argparse.Namespace) -> int:
         print("stopped; the finished folds are kept, run the same command again to go on", file=sys.stderr)
         return 130
     return 0
+
+
+def _run_and_print(args: argparse.Namespace, name: str, out: Path, data_dir: str | None) -> None:
+    from scboost_bench.reproduction_page import section
+
+    # The wall-clock table is made of the fit times of Table 1.
+    source = "table1" if name == "timing" else name
+    run(
+        source,
+        out,
+        data_dir=data_dir,
+        datasets=_chosen_datasets(args, EXPERIMENTS[source]),
+        methods=args.methods,
+        n_folds=min(args.folds, QUICK_FOLDS) if args.quick else args.folds,
+        trials=min(args.trials, QUICK_FOLDS) if args.quick else args.trials,
+        jobs=args.jobs,
+        again=args.again and name != "timing",
+        command=_command_text(args, name),
+    )
+    print(section(name, out))
 
 
 def _checked_names(args: argparse.Namespace) -> list[str]:
