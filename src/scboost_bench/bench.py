@@ -396,11 +396,13 @@ def page(results: Results, output: Path, docs: Path) -> None:
         + ", ".join(f"{name} {version}" for name, version in info["versions"].items())
         + ".",
         "",
-        f"{N_ROUNDS} rounds for every method, the same learning rate, 31 leaves (depth 5 for CatBoost and for the rows that "
-        "say so). Figures are ratios of medians to XGBoost with the same shape of trees in the same run; runs alternate "
-        "between the methods. `SCBoost, paper form` projects on all history; compare it with `XGBoost, depth 5`. "
-        f"`literal` is the algorithm as printed (an SVD a round, a scikit-learn tree), run for {LITERAL_ROUNDS} rounds and "
-        f"multiplied up to {N_ROUNDS}: a lower bound, since its rounds grow dearer.",
+        (
+            f"{N_ROUNDS} rounds for every method, the same learning rate, 31 leaves (depth 5 for CatBoost and for the "
+            "rows that say so). Figures are ratios of medians to XGBoost with the same shape of trees in the same run; runs "
+            "alternate between the methods. `SCBoost, paper form` projects on all history; compare it with "
+            "`XGBoost, depth 5`. `literal` is the algorithm as printed (an SVD a round, a scikit-learn tree), run for "
+            f"{LITERAL_ROUNDS} rounds and multiplied up to {N_ROUNDS}: a lower bound, since its rounds grow dearer."
+        ),
         "",
     ]
     for n_threads in threads:
@@ -458,9 +460,8 @@ def page(results: Results, output: Path, docs: Path) -> None:
         ]
         for row in rows:
             cells = " | ".join(f"{float(row[part]):.0%}" for part in parts)
-            lines.append(
-                f"| {row['method']} | {int(row['rows']):,} x {int(row['columns']):,} | {float(row['seconds']):.2f} | {cells} |"
-            )
+            shape = f"{int(row['rows']):,} x {int(row['columns']):,}"
+            lines.append(f"| {row['method']} | {shape} | {float(row['seconds']):.2f} | {cells} |")
         lines.append("")
     if "import_seconds" in info:
         lines += [f"`import scboost` takes {info['import_seconds']:.2f} s above `import xgboost`.", ""]

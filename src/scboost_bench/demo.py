@@ -43,7 +43,7 @@ class Result(NamedTuple):
 
 
 def data_sets() -> dict[str, tuple[Array, Array]]:
-    """Two sets that scikit-learn ships, and one made like Madelon: few informative columns among many that are noise."""
+    """Two sets that scikit-learn ships, and one made like Madelon: few informative columns among much noise."""
     from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 
     X, y = load_digits(return_X_y=True)
