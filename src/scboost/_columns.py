@@ -94,10 +94,21 @@ def _columns(X: Any) -> Iterator[tuple[Hashable, Any]]:
     """Name and values of each column, by position: names may repeat."""
     library = _library(X)
     if library == "pandas":
-        return zip(X.columns, (X.iloc[:, j] for j in range(X.shape[1])), strict=True)
+        return zip(X.columns, (_unwrapped(X.iloc[:, j]) for j in range(X.shape[1])), strict=True)
     if library == "polars":
         return zip(X.columns, X.iter_columns(), strict=True)
     return zip(X.schema.names, (X.column(j) for j in range(X.shape[1])), strict=True)
+
+
+def _unwrapped(column: Any) -> Any:
+    """Arrow's own column where pandas only holds one: pandas cannot factorise every kind of these."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        return pa.array(column)
+    return column
 
 
 def _kind(name: Hashable, column: Any) -> Kind:
@@ -123,8 +134,6 @@ def _pandas_kind(column: Any) -> Kind | None:
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
         return "category"
-    if isinstance(dtype, pd.ArrowDtype):
-        return _arrow_kind(dtype.pyarrow_dtype)
     if dtype.kind in "biuf":
         return "number"
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
