@@ -70,7 +70,8 @@ CONFIRM = (
 )
 ALL = (*CHOOSE, *CONFIRM)
 ROW_CAP = 4000
-SIZES = (500, 1000, 2000, 4000, 8000, 16000)
+SIZES = (500, 1000, 2000, 4000, 8000)
+SIZE_CAP = 14_000  # rows of which the sizes are drawn
 N_FOLDS = 5
 COLUMNS = (*SCORE_COLUMNS, "n_trees", "effective_rank", "redundancy", "energy_removed")
 
@@ -79,8 +80,8 @@ BASE: dict[str, Any] = {
     "projection_strength": 0.7,
     "energy_threshold": 0.9,
     "learning_rate": "auto",
-    "max_leaves": 31,
-    "max_depth": None,
+    "max_depth": 6,
+    "max_leaves": None,
     "min_child_weight": 1.0,
     "reg_lambda": 3.0,
     "colsample": 0.8,
@@ -141,8 +142,9 @@ class Spec:
     pick : str
         "correlation" or "orthogonal"; see `_Picky`.
     metric : str
-        "equal" rows span the history as in the estimator; "curvature" weighs rows by the loss's curvature, so that the
-        part removed is the best Newton step within the history's span; "lookahead" takes the gradient after that step.
+        "curvature", as in the estimator: rows weigh as much as their curvature, and the part removed is the best
+        Newton step within the history's span; "equal": all rows weigh the same; "lookahead": the target is the
+        residual after a share gamma of that Newton step.
     """
 
     params: dict[str, Any]
@@ -151,7 +153,7 @@ class Spec:
     step: str = ""
     candidates: int = 1
     pick: str = "correlation"
-    metric: str = "equal"
+    metric: str = "curvature"
 
 
 def read_dials(text: str) -> Spec:
@@ -161,8 +163,8 @@ def read_dials(text: str) -> Spec:
     ----------
     text : str
         Words ``dial=value``: gamma, alpha, memory, depth, leaves, rate (a factor of the automatic rule), eta (a fixed
-        rate), cols, rows, l2, child, leaf, crw, pull, penalty, folds, trees, rule, step, candidates, pick. ``depth``
-        alone turns leaf-wise growth off.
+        rate), cols, rows, l2, child, leaf, crw, pull, penalty, folds, trees, rule, step, candidates, pick. ``leaves``
+        alone lifts the limit of the depth.
 
     Returns
     -------
@@ -170,14 +172,14 @@ def read_dials(text: str) -> Spec:
 
     Examples
     --------
-    >>> spec = read_dials("gamma=0.5 memory=all depth=5")
-    >>> spec.params["projection_strength"], spec.params["memory"], spec.params["max_leaves"]
+    >>> spec = read_dials("gamma=0.5 memory=all leaves=31")
+    >>> spec.params["projection_strength"], spec.params["memory"], spec.params["max_depth"]
     (0.5, 'all', None)
     """
     params, extra = dict(BASE), dict[str, Any]()
     words = dict(word.split("=", 1) for word in text.split())
-    if "depth" in words and "leaves" not in words:
-        params["max_leaves"] = None
+    if "leaves" in words and "depth" not in words:
+        params["max_depth"] = None
     for dial, value in words.items():
         if dial in _INTEGERS:
             params[_INTEGERS[dial]] = value if value == "all" else int(value)
@@ -258,18 +260,13 @@ class Prototype(SCBoostClassifier):
         history = state.histories[0]
         for t in range(self.n_estimators):
             r, curvature = loss.residual(y, state.F)
-            projection = history.project(r[0], alpha=dials.alpha, gamma=0.0)
-            gamma = gamma_rule(spec.rule, dials.gamma, len(y), t / self.n_estimators, projection.share)
-            H = history.vectors
-            q, shape = r, curvature
-            if spec.metric == "equal":
-                q = history.project(r[0], alpha=dials.alpha, gamma=gamma).innovation[None]
-            elif len(H):
-                p = _newton_span(H, r[0], curvature[0], dials.alpha)
-                if spec.metric == "curvature":
-                    q = r - (gamma * p * curvature[0]).astype(r.dtype)
-                else:
-                    q, shape = loss.residual(y, state.F + (gamma * p).astype(r.dtype))
+            c = None if spec.metric == "equal" else curvature[0]
+            share = history.project(r[0], alpha=dials.alpha, gamma=0.0, curvature=c).share
+            gamma = gamma_rule(spec.rule, dials.gamma, len(y), t / self.n_estimators, share)
+            projection = history.project(r[0], alpha=dials.alpha, gamma=gamma, curvature=c)
+            q, shape = projection.innovation[None], curvature
+            if spec.metric == "lookahead":
+                q, shape = loss.residual(y, state.F + (r - q) / curvature)
             rng = np.random.default_rng([dials.seed, t])
             drawn = _row_weights(rng, dials.subsample, None, len(y))
             if drawn is not None:
@@ -284,25 +281,12 @@ class Prototype(SCBoostClassifier):
             h = learner.predictions()
             scale = 1.0
             if spec.step == "orthogonal":
-                scale = min(float(np.linalg.norm(h)) / _orthogonal_norm(h, H), 2.0)
+                scale = min(float(np.linalg.norm(h)) / _orthogonal_norm(h, history.vectors), 2.0)
             state.F[0] += scale * dials.eta * h
             history.append(h)
             training.ensemble.append([learner], dials.eta * scale)
             training.record(Round([learner], [projection], loss.mean(y, state.F)))
         return training
-
-
-def _newton_span(H: Any, r: Any, curvature: Any, alpha: float) -> Array:
-    """Find the best Newton step within the span of the history: argmin over Hb of sum c (r / c - Hb)^2.
-
-    Directions that hold less than a share 1 - alpha of the history's curvature-weighted energy are left out.
-    """
-    H = np.asarray(H, dtype=np.float64)
-    values, V = np.linalg.eigh((H * curvature) @ H.T)
-    values, V = np.maximum(values[::-1], 0.0), V[:, ::-1]
-    k = int(np.searchsorted(np.cumsum(values) / values.sum(), alpha)) + 1
-    V, values = V[:, :k], values[:k]
-    return np.asarray((V @ ((V.T @ (H @ r)) / values)) @ H)
 
 
 class _Picky(Engine):
@@ -488,12 +472,11 @@ def diversity(H: Array) -> dict[str, float]:
 def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
     """Fit and score one fold; the task's setting holds ``noise=`` and ``rows=`` where they apply."""
     setting = dict(word.split("=", 1) for word in task.setting.split())
-    X, y = load_set(task.dataset, data_dir, ROW_CAP if "rows" not in setting else max(SIZES) * 2, column_cap)
+    X, y = load_set(task.dataset, data_dir, ROW_CAP if "rows" not in setting else SIZE_CAP, column_cap)
     train, test = split(y, task.fold, task.seed)
     seed = 100 * task.seed + task.fold
     if "rows" in setting:
         train = np.random.default_rng([SEED, seed]).permutation(train)[: int(setting["rows"])]
-        test = test[:4000]
     X_train, X_test, y_train = X[train], X[test], y[train]
     if "noise" in setting:
         y_train = flip(y_train, float(setting["noise"]), seed)
@@ -520,61 +503,63 @@ def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
 
 # --- parts of the study ----------------------------------------------------------------------------------------------
 
-# The projection in the metric of the loss's curvature, one dial at a time around gamma 0.7, memory 5.
-C = "metric=curvature"
 DIAL_SWEEP: tuple[str, ...] = (
-    "gamma=0",
-    C,
-    f"{C} gamma=0.5",
-    f"{C} gamma=0.85",
-    f"{C} gamma=1",
-    f"{C} gamma=0.3",
-    f"{C} memory=1",
-    f"{C} memory=2",
-    f"{C} memory=10",
-    f"{C} memory=20",
-    f"{C} memory=all",
-    f"{C} alpha=0.5",
-    f"{C} alpha=0.99",
-    "metric=lookahead",
-    "metric=lookahead gamma=1",
     "",
-    f"{C} cols=0.5",
-    "gamma=0 cols=0.5",
-    f"{C} cols=0.3",
-    f"{C} cols=1",
+    "gamma=0",
+    "cols=1",
     "gamma=0 cols=1",
-    f"{C} depth=6",
-    "gamma=0 depth=6",
-    f"{C} leaves=15",
-    f"{C} leaves=63",
-    f"{C} leaves=31 depth=8",
-    f"{C} rate=0.7",
-    f"{C} rate=1.3",
-    f"{C} rate=1.6",
+    "rate=1.3",
+    "gamma=0.5",
+    "gamma=0.85",
+    "leaves=31",
+    "leaves=31 gamma=0",
+    "leaves=31 gamma=0.3",
+    "leaves=31 gamma=0.5",
+    "leaves=31 gamma=0.85",
+    "leaves=31 gamma=1",
+    "leaves=31 cols=1",
+    "leaves=31 gamma=0 cols=1",
+    "leaves=31 cols=0.5",
+    "leaves=31 gamma=0 cols=0.5",
+)
+# Dials that were only to be described, on three of the five folds.
+MORE_DIALS: tuple[str, ...] = (
+    "memory=10",
+    "memory=2",
+    "depth=5",
+    "depth=7",
+    "rate=0.7",
     "gamma=0 rate=1.3",
-    "gamma=0 rate=0.7",
-    f"{C} l2=1",
-    f"{C} l2=10",
-    f"{C} child=0.3",
-    f"{C} child=3",
-    f"{C} rows=0.8",
+    "gamma=1",
+    "gamma=0.3",
+    "l2=10",
+    "l2=1",
+    "metric=equal",
+    "memory=1",
+    "memory=20",
+    "rows=0.8",
     "gamma=0 rows=0.8",
-    f"{C} rule=share",
-    f"{C} rule=rest",
-    f"{C} rule=falling",
-    f"{C} rule=rising",
-    f"{C} step=orthogonal",
-    f"{C} candidates=3 pick=correlation",
-    f"{C} candidates=3 pick=orthogonal",
-    f"{C} crw=nonnegative",
-    f"{C} crw=out_of_fold",
-    f"{C} crw=fold_average",
-    f"{C} crw=fold_average pull=1000000",
-    f"{C} crw=simplex",
+    "crw=nonnegative",
+    "crw=fold_average",
+    "crw=fold_average pull=1000000",
+    "crw=out_of_fold",
+    "crw=simplex",
     "crw=stop trees=200",
+    "child=0.3",
+    "child=3",
+    "alpha=0.5",
+    "alpha=0.99",
+    "metric=lookahead",
+    "rule=share",
+    "rule=rest",
+    "rule=falling",
+    "rule=rising",
+    "step=orthogonal",
+    "candidates=3 pick=correlation",
+    "candidates=3 pick=orthogonal",
+    "memory=all",
     "leaf=mean",
-    "trees=200",
+    "cols=0.5",
 )
 
 
@@ -594,8 +579,8 @@ class Part:
         Conditions.
     folds : int
         How many of the five folds.
-    repeats : int
-        How often the folds are cut anew.
+    repeats : range
+        How often the folds are cut anew; each number is a seed.
     column_cap : int
         Largest number of columns.
     """
@@ -605,13 +590,13 @@ class Part:
     sets: tuple[str, ...] = ALL
     settings: tuple[str, ...] = ("",)
     folds: int = 5
-    repeats: int = 1
+    repeats: range = range(1)
     column_cap: int = 500
 
     def tasks(self, sets: Sequence[str] = (), methods: Sequence[str] = ()) -> Iterator[Task]:
         """Folds to run, all sets of a method before the next method; restricted to some sets or methods."""
         chosen = [m for m in self.methods if not methods or m in methods]
-        for repeat, method, setting in product(range(self.repeats), chosen, self.settings):
+        for repeat, method, setting in product(self.repeats, chosen, self.settings):
             for name, fold in product(self.sets, range(self.folds)):
                 if not sets or name in sets:
                     yield Task(name, method, fold, setting, repeat)
@@ -622,9 +607,48 @@ def ours(*dials: str) -> tuple[str, ...]:
     return tuple(f"{OURS} {d}".strip() for d in dials)
 
 
+CHOSEN = ""
+"""Dials of the default, where they differ from `BASE`."""
+PLAIN = f"{CHOSEN} gamma=0".strip()
+"""Plain Newton boosting of the same shape."""
+FAST_PEERS = ("XGB", "LGBM", "CAT", HGB, "RF", "ADA", "GBDT", "NGB")
+SHORT_RATES = ("0.3", "0.5", "0.7")
+NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme", "pol")
+LARGE_SETS = ("covertype_50k_bin", "letter_U", "elevators", "adult_train", "creditcard")
+
 PARTS: dict[str, Part] = {
     "dials": Part(
-        "every dial around the base, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, folds=5, column_cap=100
+        "every dial around the base, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, folds=5, column_cap=50
+    ),
+    "again": Part(
+        "gamma once more, the folds cut anew",
+        ours("", "gamma=0", "gamma=0.5"),
+        CHOOSE,
+        repeats=range(1, 3),
+        column_cap=50,
+    ),
+    "more": Part("dials that are only described", ours(*MORE_DIALS), CHOOSE, folds=3, column_cap=50),
+    "peers": Part(
+        "the default, plain boosting of its shape and eight peers",
+        (*ours(CHOSEN, PLAIN), *FAST_PEERS),
+    ),
+    "short": Part(
+        "20 trees against XGBoost's 20, whose learning rate is chosen for it on each set",
+        (*ours(f"{CHOSEN} trees=20", f"{PLAIN} trees=20"), *(f"XGB trees=20 eta={eta}" for eta in SHORT_RATES)),
+    ),
+    "noise": Part(
+        "training labels flipped",
+        (*ours(CHOSEN, PLAIN), "XGB", "LGBM", "CAT"),
+        NOISY_SETS,
+        ("noise=0.1", "noise=0.2", "noise=0.3"),
+        folds=3,
+    ),
+    "sizes": Part(
+        "training rows from hundreds to thousands",
+        ours(CHOSEN, PLAIN),
+        LARGE_SETS,
+        tuple(f"rows={n}" for n in SIZES),
+        folds=3,
     ),
 }
 
@@ -671,7 +695,7 @@ def _command(args: argparse.Namespace) -> int:
 
 
 def _caps(part: Part) -> Mapping[str, object]:
-    return {"row_cap": ROW_CAP, "column_cap": part.column_cap, "folds": part.folds, "repeats": part.repeats}
+    return {"row_cap": ROW_CAP, "column_cap": part.column_cap, "folds": part.folds, "repeats": list(part.repeats)}
 
 
 if __name__ == "__main__":

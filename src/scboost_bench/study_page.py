@@ -1,6 +1,8 @@
 """Statistics of the study and the page ``docs/default.md``, written from its result files."""
 
+import argparse
 import csv
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +11,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+from scboost_bench.study import (
+    ALL,
+    CHOOSE,
+    CHOSEN,
+    CONFIRM,
+    DIAL_SWEEP,
+    FAST_PEERS,
+    LARGE_SETS,
+    MORE_DIALS,
+    NOISY_SETS,
+    OURS,
+    PLAIN,
+    ROW_CAP,
+    SHORT_RATES,
+    SIZE_CAP,
+    SIZES,
+    ours,
+    read_dials,
+)
 
 Array = NDArray[np.float64]
 Means = dict[str, dict[str, float]]
@@ -133,3 +155,396 @@ def compare(table: Means, ours: str, theirs: str, sets: Sequence[str], sign: int
 def complete(table: Means, methods: Iterable[str], sets: Sequence[str]) -> list[str]:
     """Those of the methods that have a value on every set."""
     return [m for m in methods if all(d in table.get(m, {}) for d in sets)]
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+DEFAULT, SAME_SHAPE = ours(CHOSEN, PLAIN)
+NAMES = {
+    DEFAULT: "**SCBoost**",
+    SAME_SHAPE: "plain Newton boosting, same shape",
+    "XGB": "XGBoost",
+    "LGBM": "LightGBM",
+    "CAT": "CatBoost",
+    "HGB": "HistGradientBoosting",
+    "RF": "random forest",
+    "ADA": "AdaBoost",
+    "GBDT": "GradientBoosting",
+    "NGB": "NGBoost",
+}
+MEASURES = {"log_loss": "log-loss", "AUC": "AUC", "ACC": "accuracy", "F1": "F1"}
+HALVES = {"all": ALL, "choose": CHOOSE, "confirm": CONFIRM}
+
+
+def grid(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """Write a Markdown table.
+
+    Examples
+    --------
+    >>> print(grid(["a", "b"], [["1", "2"]]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in body])
+
+
+def signed(c: Comparison) -> str:
+    """Write a difference in units of 0.0001 with its interval."""
+    return f"{1e4 * c.difference:+.0f} [{1e4 * c.low:+.0f}, {1e4 * c.high:+.0f}]"
+
+
+def won(c: Comparison) -> str:
+    """Write the number of sets won."""
+    return f"{c.wins}/{c.n}"
+
+
+def average(table: Means, method: str, sets: Sequence[str]) -> float:
+    """Mean of a method over the sets."""
+    return float(np.mean([table[method][d] for d in sets]))
+
+
+HEAD = """# Why the default is what it is
+
+<!-- Written by `python -m scboost_bench.study_page` from results/study; do not edit. -->
+
+The default is {dials}.
+
+Everything below comes from `results/study/*.csv`; `scboost study all --data-dir DIR` makes those files again. Data:
+{n} binary sets, at most {cap:,} rows of each (stratified, drawn once) and at most 500 columns (50 where dials are
+swept; only Bioresponse has more than 500, only Scene, Jasmine, Spambase and Covertype more than 50). Five stratified
+folds. Every method gets the same matrix: categories as numbers in the order of their names, missing values as they are, except that
+AdaBoost, GradientBoosting and NGBoost get medians of the training rows. Peers are at their defaults with 100 trees and
+one thread. The sets were split into halves before any result was seen: dials were chosen on *choose* ({choose}), and
+*confirm* ({confirm}) was only looked at afterwards.
+
+Differences are ours minus theirs in units of 0.0001, with a 95 % bootstrap interval over the sets; p is a two-sided
+Wilcoxon signed-rank test over the sets. Log-loss should fall; AUC, accuracy and F1 should rise."""
+
+DIALS = """Each line differs from the default in what it names, and is compared with the default on the
+choosing half, on the folds that both have (three or five); fit time is a multiple of the default's.
+`gamma=0` is plain boosting; `rate` multiplies the automatic learning rate; `depth` grows level by level; `metric=equal`
+projects with equal weights of the rows instead of their curvature; `metric=lookahead` takes the residual after the step
+that is projected away; `rule` lets gamma depend on the share of the residual that history spans (`share`: 1.4 times the
+share, `rest`: 1 minus the share) or on the round (`falling` from 1 to 0.4, `rising` back); `step=orthogonal` divides
+each step by the share of the tree's norm that is orthogonal to the history (at most doubling it), and `pick=orthogonal`
+keeps, of three trees, the one that is best by the objective of Orthogonal Gradient Boosting, where `pick=correlation`
+does not divide by the orthogonal part."""
+
+WEIGHTS = """`nonnegative`, `simplex`: weights from 20 % held out; `stop`: these rows only choose the number of trees;
+`out_of_fold`: weights by round from five folds, then one model on all rows; `fold_average`: the five fold models kept,
+weighted and averaged (with a pull of a million: averaged without weights)."""
+
+NOISE = """Training labels of {n} sets ({sets}) flipped at random, three folds (five without noise); test labels are
+clean, so log-loss also measures how far probabilities are drawn to one half."""
+
+REDUNDANCY = """Spearman's correlation over the {n} settings of the dials, within each set, then averaged; positive
+where the better settings have the larger value. Effective rank: exp of the entropy of the normalised eigenvalues of the
+trees' correlation matrix on test rows; redundancy: mean absolute correlation of two trees."""
+
+OVER_SETS = """Over the sets, the fall of redundancy from plain boosting to the default and the gain in log-loss
+correlate with {rho:+.2f} (p {p:.2f}); redundancy falls on {falls} of {n} sets, from {before:.3f} to {after:.3f} on
+average."""
+
+
+class Page:
+    """The page, section by section.
+
+    Parameters
+    ----------
+    directory : Path
+        Of the result files.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def tables(self, part: str, setting: str | None = None) -> dict[str, Means]:
+        """Means of every measure, of one setting or of all rows."""
+        rows = [r for r in read(self.directory / f"{part}.csv") if setting is None or r["setting"] == setting]
+        return {m: means(rows, m) for m in (*MEASURES, "fit_seconds", "effective_rank", "redundancy")}
+
+    def text(self) -> str:
+        """Write the whole page."""
+        sections = (
+            self.head,
+            self.figures,
+            self.peers,
+            self.plain,
+            self.dials,
+            self.weighting,
+            self.short,
+            self.noise,
+            self.sizes,
+            self.redundancy,
+        )
+        return "\n\n".join(section() for section in sections) + "\n"
+
+    def head(self) -> str:
+        """Say what was measured, and how."""
+        spec = read_dials(CHOSEN).params
+        dials = ", ".join(f"`{k}={v!r}`" for k, v in spec.items() if v is not None)
+        choose, confirm = ", ".join(CHOOSE), ", ".join(CONFIRM)
+        return HEAD.format(dials=dials, n=len(ALL), cap=ROW_CAP, choose=choose, confirm=confirm)
+
+    def figures(self) -> str:
+        """Compare what was to be reached with what was found."""
+        t = self.tables("peers")
+        methods = [DEFAULT, *FAST_PEERS]
+        lines = []
+        for measure, label in MEASURES.items():
+            ranks = mean_ranks(t[measure], methods, ALL, BETTER[measure])
+            place = 1 + sum(r < ranks[DEFAULT] for r in ranks.values())
+            best = min((m for m in methods if m != DEFAULT), key=ranks.__getitem__)
+            aim = 1 if measure in {"log_loss", "AUC"} else 2
+            goal = "best" if aim == 1 else "best or second"
+            found = f"place {place} ({ranks[DEFAULT]:.2f}; {NAMES[best]} {ranks[best]:.2f})"
+            lines.append([f"mean rank on {label} among {len(methods)} methods", goal, found, _met(place <= aim)])
+        for measure, least in (("log_loss", 0.8), ("AUC", 0.7)):
+            c = compare(t[measure], DEFAULT, SAME_SHAPE, ALL, BETTER[measure])
+            share = c.wins / c.n
+            what = f"{MEASURES[measure]} better than plain boosting of the same shape"
+            lines.append([what, f"{least:.0%} of the sets", f"{share:.0%} ({won(c)})", _met(share >= least)])
+        c = self._short_comparison("AUC", ALL)
+        lines.append(
+            [
+                "20 trees: AUC above XGBoost's 20, its rate the best of " + ", ".join(SHORT_RATES) + " on each set",
+                "80% of the sets",
+                f"{c.wins / c.n:.0%} ({won(c)})",
+                _met(c.wins / c.n >= 0.8),
+            ]
+        )
+        return "## What was to be reached\n\n" + grid(["figure", "aim", "found", ""], lines)
+
+    def peers(self) -> str:
+        """Compare the default with the peers."""
+        t = self.tables("peers")
+        methods = [DEFAULT, *FAST_PEERS]
+        blocks = ["## Against the peers", "Mean rank over the sets (1 is best), and means:"]
+        for half, sets in HALVES.items():
+            ranks = {m: mean_ranks(t[m], methods, sets, BETTER[m]) for m in MEASURES}
+            body = [
+                [
+                    NAMES[m],
+                    *(f"{ranks[k][m]:.2f} ({average(t[k], m, sets):.4f})" for k in MEASURES),
+                    f"{average(t['fit_seconds'], m, sets):.2f}",
+                ]
+                for m in sorted(methods, key=ranks["log_loss"].__getitem__)
+            ]
+            blocks.append(f"{half}, {len(sets)} sets:")
+            blocks.append(grid(["", *MEASURES.values(), "fit, seconds"], body))
+        body = []
+        for m in (*FAST_PEERS, SAME_SHAPE):
+            cells = [NAMES[m]]
+            for k in ("log_loss", "AUC"):
+                c = compare(t[k], DEFAULT, m, ALL, BETTER[k])
+                halves = "/".join(str(compare(t[k], DEFAULT, m, s, BETTER[k]).wins) for s in (CHOOSE, CONFIRM))
+                cells += [signed(c), f"{c.p:.3f}", f"{won(c)} ({halves})"]
+            body.append(cells)
+        blocks.append(
+            "SCBoost against each, on all sets; in brackets the sets won in the choosing and the confirming half:"
+        )
+        blocks.append(grid(["against", "log-loss", "p", "won", "AUC", "p", "won"], body))
+        return "\n\n".join(blocks)
+
+    def plain(self) -> str:
+        """Compare with plain boosting of the same shape, set by set."""
+        t = self.tables("peers")
+        body = []
+        for half in ("choose", "confirm"):
+            for d in HALVES[half]:
+                gains = [1e4 * (t[k][DEFAULT][d] - t[k][SAME_SHAPE][d]) for k in MEASURES]
+                body.append(
+                    [
+                        d,
+                        half,
+                        f"{t['log_loss'][SAME_SHAPE][d]:.4f}",
+                        *(f"{g:+.0f}" for g in gains),
+                        f"{t['effective_rank'][SAME_SHAPE][d]:.0f} -> {t['effective_rank'][DEFAULT][d]:.0f}",
+                    ]
+                )
+        lost = [d for d in ALL if t["log_loss"][DEFAULT][d] > t["log_loss"][SAME_SHAPE][d]]
+        rows = []
+        for half, sets in HALVES.items():
+            cs = [compare(t[k], DEFAULT, SAME_SHAPE, sets, BETTER[k]) for k in MEASURES]
+            rows.append([half, *(f"{signed(c)}, p {c.p:.3f}, {won(c)}" for c in cs)])
+        return "\n\n".join(
+            [
+                "## Does projection beat plain boosting of the same shape?",
+                "The same trees, learning rate, columns and rounds, with and without projection (gamma 0):",
+                grid(["", *MEASURES.values()], rows),
+                f"Log-loss is worse on: {', '.join(lost) or 'no set'}. Set by set, in units of 0.0001:",
+                grid(["set", "half", "plain log-loss", *(f"{v}" for v in MEASURES.values()), "effective rank"], body),
+            ]
+        )
+
+    def _dial_rows(self) -> dict[str, list[dict[str, str]]]:
+        """Rows of every swept method that has all of its sets."""
+        found: dict[str, list[dict[str, str]]] = defaultdict(list)
+        for part in ("dials", "more"):
+            for row in read(self.directory / f"{part}.csv"):
+                found[row["method"]].append(row)
+        return {m: rows for m, rows in found.items() if {r["dataset"] for r in rows} == set(CHOOSE)}
+
+    def _dial_lines(self, methods: Iterable[str], measures: Sequence[str]) -> Iterable[list[str]]:
+        """Each method against the default on the folds that both have."""
+        swept = self._dial_rows()
+        for m in methods:
+            if m not in swept:
+                continue
+            keys = {(r["dataset"], r["fold"]) for r in swept[m]}
+            rows = [*swept[m], *(r for r in swept[DEFAULT] if m != DEFAULT and (r["dataset"], r["fold"]) in keys)]
+            cells = [m.removeprefix(OURS).strip() or "(default)"]
+            for k in measures:
+                c = compare(means(rows, k), m, DEFAULT, CHOOSE, BETTER[k])
+                cells += [signed(c), won(c)]
+            t = {k: means(rows, k) for k in ("effective_rank", "redundancy", "fit_seconds")}
+            cost = average(t["fit_seconds"], m, CHOOSE) / average(t["fit_seconds"], DEFAULT, CHOOSE)
+            cells += [f"{average(t['effective_rank'], m, CHOOSE):.0f}", f"{average(t['redundancy'], m, CHOOSE):.3f}"]
+            yield [*cells, f"{cost:.1f}"]
+
+    def dials(self) -> str:
+        """List every dial."""
+        methods = [m for m in ours(*DIAL_SWEEP, *MORE_DIALS) if "crw" not in m]
+        header = ["dial", "log-loss", "won", "AUC", "won", "effective rank", "redundancy", "fit time"]
+        return "\n\n".join(["## The dials", DIALS, grid(header, self._dial_lines(methods, ("log_loss", "AUC")))])
+
+    def weighting(self) -> str:
+        """List the forms of weighting."""
+        methods = [m for m in ours(*DIAL_SWEEP, *MORE_DIALS) if "crw" in m]
+        header = [
+            "form",
+            "log-loss",
+            "won",
+            "AUC",
+            "won",
+            "accuracy",
+            "won",
+            "effective rank",
+            "redundancy",
+            "fit time",
+        ]
+        body = self._dial_lines(methods, ("log_loss", "AUC", "ACC"))
+        return "\n\n".join(["## Covariance-regularized weights", WEIGHTS, grid(header, body)])
+
+    def _short_comparison(self, measure: str, sets: Sequence[str]) -> Comparison:
+        table = self.tables("short")[measure]
+        sign = BETTER[measure]
+        table["best"] = {d: sign * max(sign * table[f"XGB trees=20 eta={e}"][d] for e in SHORT_RATES) for d in ALL}
+        return compare(table, ours(f"{CHOSEN} trees=20")[0], "best", sets, sign)
+
+    def short(self) -> str:
+        """Compare ensembles of 20 trees."""
+        t, long = self.tables("short"), self.tables("peers")
+        twenty, plain_twenty = ours(f"{CHOSEN} trees=20", f"{PLAIN} trees=20")
+        body = []
+        for half, sets in HALVES.items():
+            for k in ("AUC", "log_loss"):
+                xgb = self._short_comparison(k, sets)
+                plain = compare(t[k], twenty, plain_twenty, sets, BETTER[k])
+                merged = {"20": t[k][twenty], "100": long[k][SAME_SHAPE], "XGB": long[k]["XGB"]}
+                hundred = compare(merged, "20", "100", sets, BETTER[k])
+                default = compare(merged, "20", "XGB", sets, BETTER[k])
+                body.append([half, MEASURES[k], *(f"{signed(c)}, {won(c)}" for c in (xgb, plain, hundred, default))])
+        header = [
+            "half",
+            "",
+            "XGBoost, 20 trees, best rate",
+            "plain, 20 trees",
+            "plain, 100 trees",
+            "XGBoost, 100 trees",
+        ]
+        return "\n\n".join(["## Twenty trees", "Our 20 trees (automatic rate) against:", grid(header, body)])
+
+    def noise(self) -> str:
+        """Compare under flipped labels."""
+        body = []
+        clean = self.tables("peers")
+        for level in ("0.0", "0.1", "0.2", "0.3"):
+            t = clean if level == "0.0" else self.tables("noise", f"noise={level}")
+            methods = [DEFAULT, SAME_SHAPE, "XGB", "LGBM", "CAT"]
+            for k in ("AUC", "log_loss"):
+                c = compare(t[k], DEFAULT, SAME_SHAPE, NOISY_SETS, BETTER[k])
+                cells = [f"{average(t[k], m, NOISY_SETS):.4f}" for m in methods]
+                body.append([f"{float(level):.0%}", MEASURES[k], *cells, f"{signed(c)}, {won(c)}"])
+        header = ["flipped", "", "SCBoost", "plain", "XGBoost", "LightGBM", "CatBoost", "SCBoost against plain"]
+        return "\n\n".join(
+            [
+                "## Label noise",
+                NOISE.format(n=len(NOISY_SETS), sets=", ".join(NOISY_SETS)),
+                grid(header, body),
+            ]
+        )
+
+    def sizes(self) -> str:
+        """Compare with plain boosting over numbers of rows."""
+        body = []
+        for n in SIZES:
+            t = self.tables("sizes", f"rows={n}")
+            cs = [compare(t[k], DEFAULT, SAME_SHAPE, LARGE_SETS, BETTER[k]) for k in ("log_loss", "AUC")]
+            one = [f"{1e4 * (t['log_loss'][DEFAULT][d] - t['log_loss'][SAME_SHAPE][d]):+.0f}" for d in LARGE_SETS]
+            body.append([f"{n:,}", *(f"{signed(c)}, {won(c)}" for c in cs), *one])
+        header = ["training rows", "log-loss", "AUC", *(f"{d}, log-loss" for d in LARGE_SETS)]
+        return "\n\n".join(
+            [
+                "## Sizes",
+                f"Against plain boosting of the same shape; rows drawn from {SIZE_CAP:,} of each set, three folds:",
+                grid(header, body),
+            ]
+        )
+
+    def redundancy(self) -> str:
+        """Relate redundancy to scores."""
+        swept = self._dial_rows()
+        methods = [m for m in swept if "crw" not in m and "trees" not in m]
+        rows = [r for m in methods for r in swept[m] if int(r["fold"]) < 3]
+        t = {k: means(rows, k) for k in ("log_loss", "AUC", "effective_rank", "redundancy")}
+        body = []
+        for k in ("log_loss", "AUC"):
+            cells = [MEASURES[k]]
+            for x in ("effective_rank", "redundancy"):
+                rho = [
+                    stats.spearmanr([t[x][m][d] for m in methods], [BETTER[k] * t[k][m][d] for m in methods]).statistic
+                    for d in CHOOSE
+                ]
+                cells.append(f"{np.mean(rho):+.2f} ({sum(r > 0 for r in rho)}/{len(rho)} positive)")
+            body.append(cells)
+        p = self.tables("peers")
+        gain = [p["log_loss"][SAME_SHAPE][d] - p["log_loss"][DEFAULT][d] for d in ALL]
+        fall = [p["redundancy"][SAME_SHAPE][d] - p["redundancy"][DEFAULT][d] for d in ALL]
+        found = stats.spearmanr(fall, gain)
+        return "\n\n".join(
+            [
+                "## Does less redundancy go with better scores?",
+                REDUNDANCY.format(n=len(methods)),
+                grid(["", "effective rank", "redundancy"], body),
+                OVER_SETS.format(
+                    rho=found.statistic,
+                    p=found.pvalue,
+                    falls=sum(f > 0 for f in fall),
+                    n=len(fall),
+                    before=average(p["redundancy"], SAME_SHAPE, ALL),
+                    after=average(p["redundancy"], DEFAULT, ALL),
+                ),
+            ]
+        )
+
+
+def _met(reached: bool) -> str:
+    return "reached" if reached else "not reached"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page."""
+    parser = argparse.ArgumentParser(prog="scboost_bench.study_page", description="Write docs/default.md.")
+    parser.add_argument("--results", type=Path, default=Path("results/study"))
+    parser.add_argument("--out", type=Path, default=Path("docs/default.md"))
+    args = parser.parse_args(arguments)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(Page(args.results).text(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
