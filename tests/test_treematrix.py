@@ -156,7 +156,7 @@ def test_missing_values_categories_and_names():
     pd = pytest.importorskip("pandas")
     lightgbm = pytest.importorskip("lightgbm")
     X, y = data("binary")
-    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d", "e", "f g"])
     frame.loc[::5, "a"] = np.nan
     frame["b"] = pd.Categorical(np.where(frame["b"] > 0, "x", "z"))
     for model in (
@@ -167,7 +167,7 @@ def test_missing_values_categories_and_names():
         model.fit(frame, y)
         assert_allclose(tree_matrix(model, frame, block_rows=99).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
         with pytest.raises(ValueError, match=r"columns|feature names"):
-            tree_matrix(model, frame[list("bacdef")])
+            tree_matrix(model, frame[["b", "a", "c", "d", "e", "f g"]])
 
 
 def test_catboost_categories():

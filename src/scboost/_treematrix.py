@@ -176,10 +176,11 @@ class EnsembleReader:
             raise ValueError("X has no rows.")
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted with {self.n_features}.")
-        columns = [str(name) for name in X.columns] if hasattr(X, "columns") else self.feature_names
-        if self.feature_names is not None and columns != self.feature_names:
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else self.feature_names
+        # LightGBM stores blanks as underscores
+        if self.feature_names is not None and _no_blanks(names) != _no_blanks(self.feature_names):
             raise ValueError(
-                f"X has columns {columns}, but the model was fitted with {self.feature_names} in this order."
+                f"X has columns {names}, but the model was fitted with {self.feature_names} in this order."
             )
         return X
 
@@ -290,6 +291,10 @@ def _positive(name: str, value: int) -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value!r}.")
     return int(value)
+
+
+def _no_blanks(names: list[str] | None) -> list[str]:
+    return [re.sub(r"\s", "_", name) for name in names or []]
 
 
 def _rows(X: Any, rows: slice) -> Any:
