@@ -280,6 +280,24 @@ def test_row_sampling_follows_the_seed():
     assert not np.array_equal(rounds[0][0], rounds[1][0])
 
 
+def test_every_round_draws_its_own_rows():
+    X, y = two_classes(n=1000)
+    drawn = []
+
+    class Spy(XGBoostEngine):
+        def grow(self, target, curvature, seed):
+            drawn.append(curvature[0] > 0)
+            np.testing.assert_array_equal(target[0] != 0, drawn[-1])
+            return super().grow(target, curvature, seed)
+
+    dials = replace(PLAIN, subsample=0.3)
+    run(LogisticLoss(), X, y, dials, 6, engine=Spy(X, 1, PARAMS))
+    # Five standard deviations of a binomial share of 1000 rows.
+    assert all(abs(rows.mean() - 0.3) < 5 * np.sqrt(0.21 / 1000) for rows in drawn)
+    both = np.mean([np.mean(a & b) for a, b in itertools.combinations(drawn, 2)])
+    assert abs(both - 0.09) < 0.02
+
+
 def test_integer_weights_are_repeated_rows():
     X, y = two_classes(n=200)
     weight = np.random.default_rng(0).integers(1, 4, size=200)

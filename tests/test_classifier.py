@@ -662,6 +662,22 @@ def test_bad_input(case, monkeypatch):
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize(
+    ("constraints", "words"),
+    [
+        ({"monotone_constraints": {"z": 1}}, ["monotone_constraints", "'z'", "'a'"]),
+        ({"monotone_constraints": {"a": 0.5}}, ["monotone_constraints", "-1, 0 or 1", "0.5"]),
+        ({"interaction_constraints": [["a", "z"]]}, ["interaction_constraints", "'z'"]),
+    ],
+    ids=str,
+)
+def test_bad_constraints_by_column_name(constraints, words):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=words[0]) as error:
+        model_of(constraints).fit(pandas.DataFrame(X2, columns=list("abcde")), y2)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
 def test_warm_start_cannot_shrink_or_change_its_rows():
     model = model_of({}, warm_start=True).fit(X2, y2)
     with pytest.raises(ValueError, match="n_estimators=5 is less than the 8 rounds"):
