@@ -23,6 +23,10 @@ except ImportError:  # the protocol came with scikit-learn 1.9
         return method
 
 
+# Attributes that belong to the running fit, its own and those of scikit-learn's callbacks.
+_OF_THIS_FIT = ("_tasks", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
+
+
 class Checkpoint:
     """Callback that writes an estimator to disk every few rounds, so that a killed fit can be resumed.
 
@@ -71,7 +75,7 @@ class Checkpoint:
         kept = copy.copy(estimator)
         kept.warm_start = True
         kept.callbacks = None  # others than this one may hold what cannot be pickled
-        for name in ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"):
+        for name in _OF_THIS_FIT:
             vars(kept).pop(name, None)
         with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=self.path.name, delete=False) as stream:
             try:

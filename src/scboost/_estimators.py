@@ -845,7 +845,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """
         booster = self.get_booster()
         matrix = self._ensemble.prepare(self._encode(X, reset=False))
-        return np.asarray(booster.predict(matrix, pred_contribs=True))
+        return np.asarray(booster.predict(matrix, pred_contribs=True, validate_features=False))
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -1196,6 +1196,10 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
             )
         if self.huber_delta is not None and self.loss != "huber":
             raise ValueError(f"huber_delta={self.huber_delta!r} needs loss='huber', got loss={self.loss!r}.")
+        if self.loss == "poisson" and self.leaf_rule == "mean":
+            raise ValueError(
+                "leaf_rule='mean' with loss='poisson' would add means of counts to a logarithm; use leaf_rule='newton'."
+            )
         rows = self._rows(X, self._numbers(y, "y"), sample_weight)
         if self.loss == "squared_error":
             return rows, SquaredLoss()
@@ -1218,10 +1222,8 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
             y = y.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must be numbers for regression, got {y.dtype} ({error}).") from error
-        if self.loss == "poisson":
-            if (y < 0).any():
-                raise ValueError(f"loss='poisson' needs {name} >= 0, got {y.min():g}.")
-            return y
+        if self.loss == "poisson" and (y < 0).any():
+            raise ValueError(f"loss='poisson' needs {name} >= 0, got {y.min():g}.")
         size = float(np.ptp(y))
         low, high = _TARGET_SIZES
         if size and not low < size < high:

@@ -1,0 +1,182 @@
+"""Sample weights mean what they say for every task, and constraints hold for the fitted function."""
+
+import json
+
+import numpy as np
+import pytest
+
+from data_makers import real_target, three_classes, two_classes
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+
+FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+X, y = real_target()
+TASKS = {
+    "two classes": (SCBoostClassifier, {}, two_classes(d=4)),
+    "many classes": (SCBoostClassifier, {}, three_classes(d=4)),
+    "squared error": (SCBoostRegressor, {}, (X, y)),
+    "absolute error": (SCBoostRegressor, {"loss": "absolute_error"}, (X, y)),
+    "huber": (SCBoostRegressor, {"loss": "huber"}, (X, y)),
+    "quantile": (SCBoostRegressor, {"loss": "quantile", "quantile": 0.3}, (X, y)),
+    "poisson": (SCBoostRegressor, {"loss": "poisson"}, (X, np.round(np.exp(y)))),
+}
+every_task = pytest.mark.parametrize("task", TASKS)
+
+
+def scores(model, rows):
+    return model.decision_function(rows) if isinstance(model, SCBoostClassifier) else model.predict(rows)
+
+
+@every_task
+def test_weight_zero_is_absence(task):
+    cls, params, (Z, target) = TASKS[task]
+    weight = (np.arange(300) % 3 > 0).astype(float)
+    kept = weight > 0
+    with_zeros = cls(**FAST, **params).fit(Z, target, sample_weight=weight)
+    without = cls(**FAST, **params).fit(Z[kept], target[kept], sample_weight=weight[kept])
+    np.testing.assert_array_equal(scores(with_zeros, Z), scores(without, Z))
+
+
+@every_task
+def test_integer_weights_are_repeated_rows(task):
+    cls, params, (Z, target) = TASKS[task]
+    Z = np.round(2 * Z) / 2  # few distinct values: the same bins, repeated or not
+    weight = np.random.default_rng(0).integers(0, 4, size=300)
+    rows = np.repeat(np.arange(300), weight)
+    # No sampling of columns or rows, and few rounds: rounding may break a tie between splits another way later on.
+    settings = {**FAST, **params, "n_estimators": 3, "colsample": 1.0, "max_leaves": 6}
+    weighted = cls(**settings).fit(Z, target, sample_weight=weight)
+    repeated = cls(**settings).fit(Z[rows], target[rows])
+    np.testing.assert_allclose(scores(weighted, Z), scores(repeated, Z), rtol=1e-4, atol=1e-4)
+
+
+@every_task
+@pytest.mark.parametrize("extra", [{"early_stopping": True}, {"weighting": "nonnegative"}], ids=str)
+def test_weights_of_validation_rows_count_too(task, extra):
+    cls, params, (Z, target) = TASKS[task]
+    if "weighting" in extra and task in {"absolute error", "quantile"}:
+        pytest.skip("these losses have no curvature to weigh trees by")
+    weight = np.random.default_rng(0).integers(0, 4, size=300)
+    rows = np.repeat(np.arange(300), weight)
+
+    def fit(**validation):
+        return cls(**FAST, **params, **extra).fit(Z, target, **validation)
+
+    weighted = fit(X_val=Z, y_val=target, sample_weight_val=weight)
+    repeated = fit(X_val=Z[rows], y_val=target[rows])
+    plain = fit(X_val=Z, y_val=target)
+    np.testing.assert_allclose(weighted.rounds_["validation_loss"], repeated.rounds_["validation_loss"], rtol=1e-5)
+    np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-4, atol=1e-6)
+    assert not np.allclose(weighted.rounds_["validation_loss"], plain.rounds_["validation_loss"], rtol=1e-5)
+
+
+def test_class_weights_reach_given_and_held_out_validation_rows_alike():
+    Z, target = two_classes()
+    model = SCBoostClassifier(**FAST, class_weight={0: 1, 1: 5}, early_stopping=True)
+    given = model.fit(Z, target, X_val=Z, y_val=target).rounds_["validation_loss"]
+    by_hand = SCBoostClassifier(**FAST, early_stopping=True).fit(
+        Z,
+        target,
+        sample_weight=np.where(target, 5, 1),
+        X_val=Z,
+        y_val=target,
+        sample_weight_val=np.where(target, 5, 1),
+    )
+    np.testing.assert_array_equal(given, by_hand.rounds_["validation_loss"])
+
+
+# --- constraints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "many classes"])
+@pytest.mark.parametrize("leaf_rule", ["newton", "mean"])
+def test_monotone_constraints_hold_for_the_fitted_function(task, leaf_rule):
+    cls, params, (Z, target) = TASKS[task]
+    if (task, leaf_rule) == ("poisson", "mean"):
+        pytest.skip("means of counts are no steps of their logarithm")
+    model = cls(**FAST, **params, leaf_rule=leaf_rule, monotone_constraints=[1, -1, 0, 0])
+    model.set_params(n_estimators=30, colsample=1.0).fit(Z, target)
+    rng = np.random.default_rng(0)
+    grid = np.linspace(-3, 3, 41)
+    for column, sign in ((0, 1), (1, -1)):
+        rows = np.repeat(rng.normal(size=(40, 4)), len(grid), axis=0)
+        rows[:, column] = np.tile(grid, 40)
+        change = np.diff(scores(model, rows).reshape(40, -1), axis=1)
+        assert (sign * change >= -1e-5).all()
+        free = cls(**FAST, **params, leaf_rule=leaf_rule).fit(Z, target)
+        change = np.diff(scores(free, rows).reshape(40, -1), axis=1)
+        assert (sign * change < -1e-3).any()  # the data alone would not have it so
+
+
+@pytest.mark.parametrize("task", ["many classes", "squared error", "quantile"])
+def test_interaction_constraints_make_the_score_a_sum(task):
+    cls, params, (Z, target) = TASKS[task]
+    groups = [[0, 1], [2, 3]]
+    model = cls(**FAST, **params, interaction_constraints=groups).fit(Z, target)
+    a, b = np.random.default_rng(0).normal(size=(2, 50, 4))
+    mixed = np.hstack([a[:, :2], b[:, 2:]]), np.hstack([b[:, :2], a[:, 2:]])
+    f = [scores(model, rows) for rows in (a, b, *mixed)]
+    np.testing.assert_allclose(f[0] + f[1], f[2] + f[3], atol=1e-4)
+    free = cls(**FAST, **params).fit(Z, target)
+    f = [scores(free, rows) for rows in (a, b, *mixed)]
+    assert not np.allclose(f[0] + f[1], f[2] + f[3], atol=1e-2)
+
+
+def test_tables_name_their_constraints_and_categories_refuse_them():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 3] > 0, "up", "down"))
+    model = SCBoostRegressor(**FAST, monotone_constraints={"a": 1}).fit(table, y)
+    moved = pd.concat([table.assign(a=v) for v in (-1.0, 0.0, 1.0)])
+    assert (np.diff(model.predict(moved).reshape(3, -1), axis=0) >= -1e-6).all()
+    with pytest.raises(ValueError, match=r"monotone_constraints on categorical column 4.*order"):
+        SCBoostRegressor(**FAST, monotone_constraints={"e": 1}).fit(table, y)
+    with pytest.raises(ValueError, match=r"unknown columns \['z'\]"):
+        SCBoostRegressor(**FAST, monotone_constraints={"z": 1}).fit(table, y)
+
+
+# --- shape and sampling -----------------------------------------------------------------------------------------------
+
+
+def leaves_and_depth(node):
+    if "leaf" in node:
+        return 1, 0
+    parts = [leaves_and_depth(child) for child in node["children"]]
+    return sum(n for n, _ in parts), 1 + max(d for _, d in parts)
+
+
+@pytest.mark.parametrize(("max_leaves", "max_depth"), [(5, None), (None, 2), (12, 3), (31, None)])
+def test_trees_have_the_shape_asked_for(max_leaves, max_depth):
+    model = SCBoostRegressor(**FAST, max_leaves=max_leaves, max_depth=max_depth).fit(X, y)
+    shapes = [leaves_and_depth(json.loads(t)) for t in model.get_booster().get_dump(dump_format="json")]
+    leaves, depths = map(max, zip(*shapes, strict=True))
+    assert leaves <= (max_leaves or 2**max_depth)
+    assert max_depth is None or depths <= max_depth
+    if max_depth is None:
+        assert leaves == max_leaves  # leaf-wise growth uses what it may
+        assert depths > np.log2(max_leaves)
+
+
+def test_limits_of_leaves_and_bins():
+    model = SCBoostRegressor(**FAST, min_child_weight=40).fit(X, y)
+    for tree in model.get_booster().get_dump(dump_format="json", with_stats=True):
+        covers = [node["cover"] for node in walk(json.loads(tree)) if "leaf" in node]
+        assert min(covers) >= 40
+    few_bins = SCBoostRegressor(**FAST, max_bin=4, colsample=1.0).fit(X, y)
+    for column in few_bins.get_booster().trees_to_dataframe().groupby("Feature")["Split"].nunique().drop("Leaf"):
+        assert column <= 4
+    strong, weak = (np.ptp(SCBoostRegressor(**FAST, reg_lambda=v).fit(X, y).predict(X)) for v in (1e4, 0.0))
+    assert strong < 0.2 * weak
+
+
+def walk(node):
+    yield node
+    for child in node.get("children", ()):
+        yield from walk(child)
+
+
+def test_sampling_changes_the_trees_and_follows_the_seed():
+    for params in ({"subsample": 0.5}, {"colsample": 0.5}):
+        a, b, c = (
+            SCBoostRegressor(**{**FAST, **params, "random_state": seed}).fit(X, y).predict(X) for seed in (0, 0, 1)
+        )
+        np.testing.assert_array_equal(a, b)
+        assert not np.array_equal(a, c)
