@@ -48,8 +48,8 @@ def data_sets() -> dict[str, tuple[Array, Array]]:
 
     X, y = load_digits(return_X_y=True)
     hard = make_classification(
-        n_samples=2000,
-        n_features=120,
+        n_samples=1500,
+        n_features=80,
         n_informative=8,
         n_redundant=12,
         n_clusters_per_class=8,
