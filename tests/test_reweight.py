@@ -247,6 +247,9 @@ def test_bad_input():
     regressor = make("xgboost", "regression").fit(X, y)
     with pytest.raises(ValueError, match="finite"):
         rw.reweight(regressor, X_val, np.where(y_val > 0, np.nan, 0.0))
+    Quantile = type(make("GradientBoosting", "regression"))
+    with pytest.raises(ValueError, match="not its identity"):
+        rw.reweight(Quantile(loss="quantile", n_estimators=2).fit(X, y), X_val, y_val)
     regression = rw.reweight(make("RandomForest", "regression").fit(X, y), X_val, y_val)
     with pytest.raises(AttributeError, match="predict_proba"):
         regression.model.predict_proba(X_val)

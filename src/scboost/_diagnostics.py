@@ -361,7 +361,7 @@ def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
         if not np.all(np.isin(y, np.arange(n_classes))):
             raise ValueError(f"y must hold the class numbers 0 .. {n_classes - 1}, got {np.unique(y)[:5]}.")
         return y.astype(np.intp)
-    if trees.link != "identity" or trees.n_outputs > 1:
+    if trees.link not in {"identity", "quantile"} or trees.n_outputs > 1:
         raise ValueError("y cannot be compared with this model's trees: its margin is not on the scale of y.")
     return y.astype(np.float64)
 

@@ -163,7 +163,8 @@ def reweight(
     X_val : array-like or data frame of shape (m, d)
         Rows the model was not fitted on.
     y_val : array-like of shape (m,)
-        Their labels (at least two classes) or real targets.
+        Their labels (at least two classes) or real targets. For real targets the weights minimise the squared
+        error, whatever loss the model was fitted with; a model of a quantile is refused.
     method : {"nonnegative", "simplex"}, default="nonnegative"
         "nonnegative" pulls free non-negative factors towards 1, that is towards the model as it is, and learns a new
         intercept. "simplex" is the paper's CRW: the factors are non-negative with mean 1 and the intercept stays
@@ -312,8 +313,7 @@ class _Problem:
             target, link = codes[:, None].astype(np.float64), "logit"
             if K > 1:
                 target, link = np.eye(K)[codes], "softmax"
-        native = trees.library in _WRITERS
-        if native and trees.link != link:
+        if trees.link != link and (link == "identity" or trees.library in _WRITERS):
             raise ValueError(f"A {trees.library} model whose margin is not its {link} cannot be re-weighted.")
         A = [np.asarray(trees.H[:, k::K] * trees.column_weights[k::K], np.float64) for k in range(K)]
         weight = weight / weight.mean()

@@ -64,8 +64,8 @@ class TreeMatrix:
     library : str
         "xgboost", "lightgbm", "catboost", "sklearn" or "scboost".
     link : str
-        How a margin becomes a prediction: "logit", "softmax", "identity", "probability" (the margin is one),
-        "vote" (AdaBoost's score) or "other".
+        How a margin becomes a prediction: "logit", "softmax", "identity", "quantile" (the margin is a quantile of
+        y), "probability" (the margin is one), "vote" (AdaBoost's score) or "other".
     classes : ndarray of shape (n_classes,) or None
         Labels in the order of the outputs; None for regression and for boosters that do not know their labels.
     n_outputs : int
@@ -408,7 +408,7 @@ _XGBOOST_LINK = {
     "reg:squarederror": "identity",
     "reg:absoluteerror": "identity",
     "reg:pseudohubererror": "identity",
-    "reg:quantileerror": "identity",
+    "reg:quantileerror": "quantile",
 }
 
 
@@ -486,9 +486,9 @@ def _lightgbm_link(head: str) -> str:
     name, *options = objective.group(1).split() if objective else ["custom"]
     if name == "binary":
         return "logit" if "sigmoid:1" in options else "other"
-    if name in {"regression", "regression_l1", "huber", "fair", "quantile", "mape"} and "sqrt" not in options:
+    if name in {"regression", "regression_l1", "huber", "fair", "mape"} and "sqrt" not in options:
         return "identity"
-    return {"multiclass": "softmax"}.get(name, "other")
+    return {"multiclass": "softmax", "quantile": "quantile"}.get(name, "other")
 
 
 def _read_lightgbm(model: Any) -> EnsembleReader:
@@ -541,7 +541,7 @@ _CATBOOST_LINK = {
     "RMSE": "identity",
     "MAE": "identity",
     "Huber": "identity",
-    "Quantile": "identity",
+    "Quantile": "quantile",
 }
 
 
@@ -594,7 +594,7 @@ def _read_gradient_boosting(model: Any) -> EnsembleReader:
 
     classes = getattr(model, "classes_", None)
     if classes is None:
-        link = "identity"
+        link = "quantile" if model.loss == "quantile" else "identity"
     elif K > 1:
         link = "softmax"
     else:
@@ -629,7 +629,7 @@ def _read_hist_gradient_boosting(model: Any) -> EnsembleReader:
     intercepts = np.asarray(model._baseline_prediction, np.float64).ravel()  # noqa: SLF001
     classes = getattr(model, "classes_", None)
     if classes is None:
-        link = "other" if model.loss in {"poisson", "gamma"} else "identity"
+        link = {"poisson": "other", "gamma": "other", "quantile": "quantile"}.get(model.loss, "identity")
     else:
         link = "logit" if len(intercepts) == 1 else "softmax"
     n = len(predictors)
@@ -731,20 +731,24 @@ def _read_scboost(model: Any) -> EnsembleReader:
     classes = getattr(model, "classes_", None)
     rows = model._ensemble  # noqa: SLF001  (the same package)
     d = model.n_features_in_
+    if classes is None:
+        link = {"quantile": "quantile", "poisson": "other"}.get(getattr(model, "loss", ""), "identity")
+    else:
+        link = "logit" if rows.n_outputs == 1 else "softmax"
     if hasattr(rows, "booster"):
         native = _read_xgboost(model.get_booster())
 
         def fill(X: Any, out: FloatArray) -> None:
             native.fill(model._encode(X, reset=False), out)  # noqa: SLF001
 
-        return replace(native, fill=fill, library="scboost", classes=classes, feature_names=None)
+        link = link if link in {"quantile", "other"} else native.link
+        return replace(native, fill=fill, library="scboost", link=link, classes=classes, feature_names=None)
 
     def fill_by_learner(X: Any, out: FloatArray) -> None:
         H = rows.contributions(model._encode(X, reset=False))  # noqa: SLF001
         out[:] = H.reshape(-1, len(out)).T
 
     n = rows.weights.size
-    link = "identity" if classes is None else "logit" if rows.n_outputs == 1 else "softmax"
     return EnsembleReader(
         fill_by_learner, rows.weights.ravel(), rows.intercept, np.zeros(n), "scboost", link, classes, d
     )
