@@ -4,6 +4,7 @@ import inspect
 import itertools
 import json
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -409,6 +410,14 @@ def test_warm_start_with_early_stopping():
     assert model.stop_reason_ == whole.stop_reason_
 
 
+def test_warm_start_keeps_the_seed_of_the_first_fit():
+    params = {"subsample": 0.5, "colsample": 0.5, "learning_rate": 0.3}
+    whole = model_of(params, random_state=np.random.RandomState(5)).fit(X2, y2)
+    model = model_of(params, random_state=np.random.RandomState(5), n_estimators=3, warm_start=True).fit(X2, y2)
+    model.set_params(n_estimators=8).fit(X2, y2)  # the generator has moved on since
+    np.testing.assert_array_equal(model.decision_function(X2), whole.decision_function(X2))
+
+
 @pytest.mark.parametrize("weighting", ["simplex", "nonnegative"])
 def test_warm_start_with_weighting(weighting):
     whole = model_of({"weighting": weighting, "learning_rate": 0.3}).fit(X2, y2)
@@ -445,6 +454,29 @@ def test_an_interrupt_from_the_keyboard_leaves_a_usable_model():
         model.predict_proba(X2), model_of({}, learning_rate=0.3).fit(X2, y2).predict_proba(X2)
     )
     assert model.stop_reason_ == ""
+
+
+def test_an_interrupt_in_the_middle_of_a_round_waits_for_its_end(monkeypatch):
+    grow, calls = XGBoostEngine.grow, []
+
+    def pressed(self, *args):
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return grow(self, *args)
+
+    monkeypatch.setattr(XGBoostEngine, "grow", pressed)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        model = model_of({"learning_rate": 0.3}, warm_start=True)
+        with pytest.raises(KeyboardInterrupt, match="keeps the 3 rounds"):
+            model.fit(X2, y2)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (model.n_estimators_, len(calls)) == (3, 3)
+    whole = model_of({"learning_rate": 0.3}).fit(X2, y2)
+    np.testing.assert_array_equal(model.fit(X2, y2).predict_proba(X2), whole.predict_proba(X2))
 
 
 def test_callbacks_see_a_model_that_predicts_and_may_stop_it():
