@@ -157,7 +157,9 @@ _ATTRIBUTES = """\
     weighting_result_ : Weights
         Weights with their optimality gap, if ``weighting`` is not None.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total gain.
+        Share of each column in the total gain. The number of splits is
+        ``get_booster().get_score(importance_type="weight")``; see :func:`sklearn.inspection.permutation_importance` for
+        what a column is worth on other rows.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -1015,7 +1017,9 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
     def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Rows:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y_val has labels {unknown!r} that y does not have; y has {self.classes_!r}.")
+            raise ValueError(
+                f"y_val has labels {unknown.tolist()} that y does not have; y has {self.classes_.tolist()}."
+            )
         codes = np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
         return self._weigh_classes(self._rows(X, codes, sample_weight, "sample_weight_val"))
 
@@ -1134,6 +1138,13 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
     >>> X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
     >>> model = SCBoostRegressor(learning_rate=0.05, max_depth=3, random_state=0).fit(X_train, y_train)
     >>> bool(model.score(X_test, y_test) > 0.3)
+    True
+
+    What is the body mass index, column 2, worth on rows that the model has not seen?
+
+    >>> from sklearn.inspection import permutation_importance
+    >>> worth = permutation_importance(model, X_test, y_test, random_state=0).importances_mean
+    >>> bool(worth[2] > 0.1)
     True
     """
 
