@@ -76,15 +76,15 @@ _PARAMETERS = """\
     learning_rate : float or "auto", default="auto"
         Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
         larger steps.
-    max_depth : int or None, default=None
+    max_depth : int or None, default=6
         Largest depth of a tree.
-    max_leaves : int or None, default=31
+    max_leaves : int or None, default=None
         Largest number of leaves; if given, the leaf with the largest gain is split next.
     min_child_weight : float, default=1.0
         Smallest sum of curvatures in a leaf.
     reg_lambda : float, default=3.0
         L2 penalty on leaf values.
-    projection_strength : float in [0, 1], default=0.7
+    projection_strength : float in [0, 1], default=0.5
         Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting.
     energy_threshold : float in (0, 1], default=0.9
         Share of the history's energy that is projected away: alpha.
@@ -905,11 +905,11 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
         *,
         n_estimators: int = 100,
         learning_rate: float | Literal["auto"] = "auto",
-        max_depth: int | None = None,
-        max_leaves: int | None = 31,
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
         min_child_weight: float = 1.0,
         reg_lambda: float = 3.0,
-        projection_strength: float = 0.7,
+        projection_strength: float = 0.5,
         energy_threshold: float = 0.9,
         memory: int | Literal["auto", "all"] = "auto",
         leaf_rule: Literal["newton", "mean"] = "newton",
@@ -1168,11 +1168,11 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
         huber_delta: float | None = None,
         n_estimators: int = 100,
         learning_rate: float | Literal["auto"] = "auto",
-        max_depth: int | None = None,
-        max_leaves: int | None = 31,
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
         min_child_weight: float = 1.0,
         reg_lambda: float = 3.0,
-        projection_strength: float = 0.7,
+        projection_strength: float = 0.5,
         energy_threshold: float = 0.9,
         memory: int | Literal["auto", "all"] = "auto",
         leaf_rule: Literal["newton", "mean"] = "newton",
