@@ -19,7 +19,6 @@ from ._loss import FloatArray, IntArray, leaf_sums
 if TYPE_CHECKING:
     import xgboost
 
-_ROUNDS_PER_BOOSTER = 8
 _CELLS = 1 << 15  # of the look-up table from margin changes to leaves: 256 kB stay in cache
 _ROWS = 1 << 14  # rows looked up at a time
 
@@ -153,6 +152,8 @@ class XGBoostEngine(Engine):
         self._n_outputs = n_outputs
         n_columns = self.matrix.num_col()
         self._n_offered = max(1, round(colsample * n_columns))
+        # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
+        self._rounds_per_booster = min(max(n_columns // 8, 8), 64)
         params = {
             **params,
             "booster": "gbtree",
@@ -198,7 +199,7 @@ class XGBoostEngine(Engine):
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
             weights[offered] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
             self.matrix.set_info(feature_weights=weights)
-        if self._round == _ROUNDS_PER_BOOSTER:
+        if self._round == self._rounds_per_booster:
             self._renew()
         self._booster.boost(self.matrix, self._round, grad=_rows_first(target / -scale), hess=_rows_first(curvature))
         self._round += 1
@@ -219,7 +220,7 @@ class XGBoostEngine(Engine):
 
     def _read_margin(self) -> FloatArray:
         # The full margin, never a range of rounds: a range read from the training matrix spoils its cache.
-        margin = self._booster.predict(self.matrix, output_margin=True)
+        margin = self._booster.predict(self.matrix, output_margin=True, validate_features=False)
         return np.ascontiguousarray(margin.reshape(-1, self._n_outputs).T)
 
     def _newest_leaves(self) -> IntArray:
