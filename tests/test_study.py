@@ -2,6 +2,7 @@
 
 import argparse
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.datasets import make_classification
 
 from scboost import SCBoostClassifier
 from scboost_bench import study
-from scboost_bench.study_page import compare, complete, mean_ranks, means
+from scboost_bench.study_page import Page, compare, mean_ranks, means
 
 pd = pytest.importorskip("pandas")
 
@@ -76,7 +77,6 @@ def test_means_skip_what_a_method_does_not_have():
     ]
     table = means(rows, "redundancy")
     assert table == {"b": {"d": 0.5}}
-    assert complete(table, ["a", "b"], ["d"]) == ["b"]
 
 
 def test_diversity_of_copies_and_of_orthogonal_trees():
@@ -85,9 +85,8 @@ def test_diversity_of_copies_and_of_orthogonal_trees():
     copies = study.diversity(np.stack([h, 2 * h, 1 - h]))
     assert copies["effective_rank"] == pytest.approx(1.0, abs=1e-6)
     assert copies["redundancy"] == pytest.approx(1.0)
-    Q, _ = np.linalg.qr(rng.normal(size=(50, 6)) - 0.0)
-    Q -= Q.mean(axis=0)
-    Q, _ = np.linalg.qr(Q)
+    A = rng.normal(size=(50, 6))
+    Q, _ = np.linalg.qr(A - A.mean(axis=0))
     assert study.diversity(Q.T)["effective_rank"] == pytest.approx(6.0, rel=1e-6)
     H = rng.normal(size=(4, 30))
     off = np.abs(np.corrcoef(H)[np.triu_indices(4, 1)])
@@ -210,3 +209,19 @@ def test_without_data_the_command_says_what_to_give(monkeypatch, capsys):
     args = parser.parse_args(["study", "dials"])
     assert args.func(args) == 2
     assert "--data-dir" in capsys.readouterr().err
+
+
+RESULTS = Path(__file__).parents[1] / "results" / "study"
+
+
+@pytest.mark.skipif(not (RESULTS / "peers.csv").exists(), reason="the study's results are not beside the tests")
+def test_the_page_says_what_the_result_files_say():
+    page = RESULTS.parents[1] / "docs" / "default.md"
+    assert page.read_text(encoding="utf-8") == Page(RESULTS).text()
+
+
+def test_the_default_is_the_one_that_was_chosen():
+    chosen = study.read_dials(study.CHOSEN).params
+    default = SCBoostClassifier().get_params()
+    memory = default["memory"]
+    assert {**{k: default[k] for k in chosen}, "memory": 5 if memory == "auto" else memory} == chosen

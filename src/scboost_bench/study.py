@@ -28,7 +28,7 @@ from scboost._boosting import Dials, Round, State, _row_weights, start
 from scboost._engine import Engine, Learner
 from scboost._estimators import auto_learning_rate
 from scboost._training import Rows, Training
-from scboost_bench.baselines import BASELINES, make
+from scboost_bench.baselines import make
 from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
 from scboost_bench.protocol import (
     SCORE_COLUMNS,
@@ -70,6 +70,7 @@ CONFIRM = (
 )
 ALL = (*CHOOSE, *CONFIRM)
 ROW_CAP = 4000
+COLUMN_CAP = 200
 SIZES = (500, 1000, 2000, 4000, 8000)
 SIZE_CAP = 14_000  # rows of which the sizes are drawn
 N_FOLDS = 5
@@ -77,21 +78,20 @@ COLUMNS = (*SCORE_COLUMNS, "n_trees", "effective_rank", "redundancy", "energy_re
 
 BASE: dict[str, Any] = {
     "memory": 5,
-    "projection_strength": 0.7,
+    "projection_strength": 0.5,
     "energy_threshold": 0.9,
     "learning_rate": "auto",
     "max_depth": 6,
     "max_leaves": None,
     "min_child_weight": 1.0,
     "reg_lambda": 3.0,
-    "colsample": 0.8,
+    "colsample": 1.0,
     "subsample": 1.0,
     "leaf_rule": "newton",
     "n_estimators": 100,
 }
 OURS = "SCBoost"
 HGB = "HGB"
-PEERS = (*BASELINES, HGB)
 NEEDS_COMPLETE = ("ADA", "GBDT", "NGB")
 
 _INTEGERS = {
@@ -503,63 +503,68 @@ def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
 
 # --- parts of the study ----------------------------------------------------------------------------------------------
 
-DIAL_SWEEP: tuple[str, ...] = (
+# What the choice was made from: the strength of projection with and without column sampling, the folds cut twice.
+GAMMA_SWEEP: tuple[str, ...] = (
     "",
     "gamma=0",
-    "cols=1",
-    "gamma=0 cols=1",
-    "rate=1.3",
-    "gamma=0.5",
-    "gamma=0.85",
-    "leaves=31",
-    "leaves=31 gamma=0",
-    "leaves=31 gamma=0.3",
-    "leaves=31 gamma=0.5",
-    "leaves=31 gamma=0.85",
-    "leaves=31 gamma=1",
-    "leaves=31 cols=1",
-    "leaves=31 gamma=0 cols=1",
-    "leaves=31 cols=0.5",
-    "leaves=31 gamma=0 cols=0.5",
+    "gamma=0.7",
+    "gamma=1",
+    "cols=0.8",
+    "gamma=0 cols=0.8",
+    "gamma=0.7 cols=0.8",
 )
-# Dials that were only to be described, on three of the five folds.
+# Before it, with column sampling: leaf-wise growth, more columns left out, a larger rate.
+DIAL_SWEEP: tuple[str, ...] = (
+    "leaves=31 gamma=0 cols=0.8",
+    "leaves=31 gamma=0.7 cols=0.8",
+    "leaves=31 cols=0.8",
+    "leaves=31 gamma=0.85 cols=0.8",
+    "leaves=31 gamma=0.3 cols=0.8",
+    "leaves=31 gamma=1 cols=0.8",
+    "leaves=31 gamma=0.7 cols=0.5",
+    "leaves=31 gamma=0 cols=0.5",
+    "leaves=31 gamma=0.7",
+    "leaves=31 gamma=0",
+    "rate=1.3 gamma=0.7 cols=0.8",
+    "gamma=0.85 cols=0.8",
+)
+# After it, one dial at a time on three of the five folds, to describe the neighbourhood of the choice.
 MORE_DIALS: tuple[str, ...] = (
-    "memory=10",
-    "memory=2",
+    "leaves=31",
     "depth=5",
     "depth=7",
-    "rate=0.7",
-    "gamma=0 rate=1.3",
-    "gamma=1",
-    "gamma=0.3",
-    "l2=10",
-    "l2=1",
-    "metric=equal",
     "memory=1",
+    "memory=2",
+    "memory=10",
     "memory=20",
-    "rows=0.8",
-    "gamma=0 rows=0.8",
+    "memory=all",
+    "rate=0.7",
+    "rate=1.3",
+    "gamma=0 rate=1.3",
+    "metric=equal",
     "crw=nonnegative",
     "crw=fold_average",
-    "crw=fold_average pull=1000000",
     "crw=out_of_fold",
     "crw=simplex",
     "crw=stop trees=200",
-    "child=0.3",
-    "child=3",
+    "l2=1",
+    "l2=10",
+    "rows=0.8",
+    "gamma=0 rows=0.8",
     "alpha=0.5",
     "alpha=0.99",
-    "metric=lookahead",
+    "step=orthogonal",
     "rule=share",
     "rule=rest",
     "rule=falling",
     "rule=rising",
-    "step=orthogonal",
-    "candidates=3 pick=correlation",
-    "candidates=3 pick=orthogonal",
-    "memory=all",
+    "metric=lookahead",
+    "child=0.3",
+    "child=3",
+    "crw=fold_average pull=1000000",
+    "candidates=3 pick=correlation cols=0.8",
+    "candidates=3 pick=orthogonal cols=0.8",
     "leaf=mean",
-    "cols=0.5",
 )
 
 
@@ -591,7 +596,7 @@ class Part:
     settings: tuple[str, ...] = ("",)
     folds: int = 5
     repeats: range = range(1)
-    column_cap: int = 500
+    column_cap: int = COLUMN_CAP
 
     def tasks(self, sets: Sequence[str] = (), methods: Sequence[str] = ()) -> Iterator[Task]:
         """Folds to run, all sets of a method before the next method; restricted to some sets or methods."""
@@ -611,26 +616,24 @@ CHOSEN = ""
 """Dials of the default, where they differ from `BASE`."""
 PLAIN = f"{CHOSEN} gamma=0".strip()
 """Plain Newton boosting of the same shape."""
-FAST_PEERS = ("XGB", "LGBM", "CAT", HGB, "RF", "ADA", "GBDT", "NGB")
+RIVALS = ("CAT", "LGBM", "XGB", HGB, "RF", "GBDT", "ADA", "NGB")
 SHORT_RATES = ("0.3", "0.5", "0.7")
 NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme", "pol")
 LARGE_SETS = ("covertype_50k_bin", "letter_U", "elevators", "adult_train", "creditcard")
 
 PARTS: dict[str, Part] = {
-    "dials": Part(
-        "every dial around the base, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, folds=5, column_cap=50
-    ),
-    "again": Part(
-        "gamma once more, the folds cut anew",
-        ours("", "gamma=0", "gamma=0.5"),
+    "gamma": Part(
+        "the strength of projection, with and without column sampling, on the choosing half",
+        ours(*GAMMA_SWEEP),
         CHOOSE,
-        repeats=range(1, 3),
+        repeats=range(2),
         column_cap=50,
     ),
-    "more": Part("dials that are only described", ours(*MORE_DIALS), CHOOSE, folds=3, column_cap=50),
+    "dials": Part("the shape of the trees, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, column_cap=50),
+    "more": Part("the other dials, on the choosing half", ours(*MORE_DIALS), CHOOSE, folds=3, column_cap=50),
     "peers": Part(
         "the default, plain boosting of its shape and eight peers",
-        (*ours(CHOSEN, PLAIN), *FAST_PEERS),
+        (*ours(CHOSEN, PLAIN), *RIVALS),
     ),
     "short": Part(
         "20 trees against XGBoost's 20, whose learning rate is chosen for it on each set",

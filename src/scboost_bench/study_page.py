@@ -16,14 +16,16 @@ from scboost_bench.study import (
     ALL,
     CHOOSE,
     CHOSEN,
+    COLUMN_CAP,
     CONFIRM,
     DIAL_SWEEP,
-    FAST_PEERS,
+    GAMMA_SWEEP,
     LARGE_SETS,
     MORE_DIALS,
     NOISY_SETS,
     OURS,
     PLAIN,
+    RIVALS,
     ROW_CAP,
     SHORT_RATES,
     SIZE_CAP,
@@ -152,11 +154,6 @@ def compare(table: Means, ours: str, theirs: str, sets: Sequence[str], sign: int
     return Comparison(float(d.mean()), float(low), float(high), p, int(np.sum(sign * d > 0)), len(d))
 
 
-def complete(table: Means, methods: Iterable[str], sets: Sequence[str]) -> list[str]:
-    """Those of the methods that have a value on every set."""
-    return [m for m in methods if all(d in table.get(m, {}) for d in sets)]
-
-
 # --- the page ------------------------------------------------------------------------------------------------------
 
 DEFAULT, SAME_SHAPE = ours(CHOSEN, PLAIN)
@@ -211,19 +208,20 @@ HEAD = """# Why the default is what it is
 
 The default is {dials}.
 
-Everything below comes from `results/study/*.csv`; `scboost study all --data-dir DIR` makes those files again. Data:
-{n} binary sets, at most {cap:,} rows of each (stratified, drawn once) and at most 500 columns (50 where dials are
-swept; only Bioresponse has more than 500, only Scene, Jasmine, Spambase and Covertype more than 50). Five stratified
-folds. Every method gets the same matrix: categories as numbers in the order of their names, missing values as they are, except that
-AdaBoost, GradientBoosting and NGBoost get medians of the training rows. Peers are at their defaults with 100 trees and
-one thread. The sets were split into halves before any result was seen: dials were chosen on *choose* ({choose}), and
+Everything below comes from `results/study/*.csv`; `scboost study all --data-dir DIR` makes those files again.
+
+Data: {n} binary sets, at most {cap:,} rows of each (stratified, drawn once) and at most {columns} columns (Madelon,
+Scene and Bioresponse have more), or 50 where dials are swept. Five stratified folds. Every method gets the same matrix:
+categories as numbers in the order of their names, missing values as they are, except that AdaBoost, GradientBoosting
+and NGBoost get medians of the training rows. Peers are at their defaults with 100 trees and one thread.
+The sets were split into halves before any result was seen: dials were chosen on *choose* ({choose}), and
 *confirm* ({confirm}) was only looked at afterwards.
 
 Differences are ours minus theirs in units of 0.0001, with a 95 % bootstrap interval over the sets; p is a two-sided
 Wilcoxon signed-rank test over the sets. Log-loss should fall; AUC, accuracy and F1 should rise."""
 
 DIALS = """Each line differs from the default in what it names, and is compared with the default on the
-choosing half, on the folds that both have (three or five); fit time is a multiple of the default's.
+choosing half, on the folds that both have (three, five or twice five); fit time is a multiple of the default's.
 `gamma=0` is plain boosting; `rate` multiplies the automatic learning rate; `depth` grows level by level; `metric=equal`
 projects with equal weights of the rows instead of their curvature; `metric=lookahead` takes the residual after the step
 that is projected away; `rule` lets gamma depend on the share of the residual that history spans (`share`: 1.4 times the
@@ -286,12 +284,12 @@ class Page:
         spec = read_dials(CHOSEN).params
         dials = ", ".join(f"`{k}={v!r}`" for k, v in spec.items() if v is not None)
         choose, confirm = ", ".join(CHOOSE), ", ".join(CONFIRM)
-        return HEAD.format(dials=dials, n=len(ALL), cap=ROW_CAP, choose=choose, confirm=confirm)
+        return HEAD.format(dials=dials, n=len(ALL), cap=ROW_CAP, columns=COLUMN_CAP, choose=choose, confirm=confirm)
 
     def figures(self) -> str:
         """Compare what was to be reached with what was found."""
         t = self.tables("peers")
-        methods = [DEFAULT, *FAST_PEERS]
+        methods = [DEFAULT, *RIVALS]
         lines = []
         for measure, label in MEASURES.items():
             ranks = mean_ranks(t[measure], methods, ALL, BETTER[measure])
@@ -320,7 +318,7 @@ class Page:
     def peers(self) -> str:
         """Compare the default with the peers."""
         t = self.tables("peers")
-        methods = [DEFAULT, *FAST_PEERS]
+        methods = [DEFAULT, *RIVALS]
         blocks = ["## Against the peers", "Mean rank over the sets (1 is best), and means:"]
         for half, sets in HALVES.items():
             ranks = {m: mean_ranks(t[m], methods, sets, BETTER[m]) for m in MEASURES}
@@ -335,7 +333,7 @@ class Page:
             blocks.append(f"{half}, {len(sets)} sets:")
             blocks.append(grid(["", *MEASURES.values(), "fit, seconds"], body))
         body = []
-        for m in (*FAST_PEERS, SAME_SHAPE):
+        for m in (*RIVALS, SAME_SHAPE):
             cells = [NAMES[m]]
             for k in ("log_loss", "AUC"):
                 c = compare(t[k], DEFAULT, m, ALL, BETTER[k])
@@ -382,7 +380,7 @@ class Page:
     def _dial_rows(self) -> dict[str, list[dict[str, str]]]:
         """Rows of every swept method that has all of its sets."""
         found: dict[str, list[dict[str, str]]] = defaultdict(list)
-        for part in ("dials", "more"):
+        for part in ("gamma", "dials", "more"):
             for row in read(self.directory / f"{part}.csv"):
                 found[row["method"]].append(row)
         return {m: rows for m, rows in found.items() if {r["dataset"] for r in rows} == set(CHOOSE)}
@@ -393,8 +391,8 @@ class Page:
         for m in methods:
             if m not in swept:
                 continue
-            keys = {(r["dataset"], r["fold"]) for r in swept[m]}
-            rows = [*swept[m], *(r for r in swept[DEFAULT] if m != DEFAULT and (r["dataset"], r["fold"]) in keys)]
+            keys = {_cut(r) for r in swept[m]}
+            rows = [*swept[m], *(r for r in swept[DEFAULT] if m != DEFAULT and _cut(r) in keys)]
             cells = [m.removeprefix(OURS).strip() or "(default)"]
             for k in measures:
                 c = compare(means(rows, k), m, DEFAULT, CHOOSE, BETTER[k])
@@ -406,13 +404,13 @@ class Page:
 
     def dials(self) -> str:
         """List every dial."""
-        methods = [m for m in ours(*DIAL_SWEEP, *MORE_DIALS) if "crw" not in m]
+        methods = [m for m in ours(*GAMMA_SWEEP, *DIAL_SWEEP, *MORE_DIALS) if "crw" not in m]
         header = ["dial", "log-loss", "won", "AUC", "won", "effective rank", "redundancy", "fit time"]
         return "\n\n".join(["## The dials", DIALS, grid(header, self._dial_lines(methods, ("log_loss", "AUC")))])
 
     def weighting(self) -> str:
         """List the forms of weighting."""
-        methods = [m for m in ours(*DIAL_SWEEP, *MORE_DIALS) if "crw" in m]
+        methods = [m for m in ours(*GAMMA_SWEEP, *DIAL_SWEEP, *MORE_DIALS) if "crw" in m]
         header = [
             "form",
             "log-loss",
@@ -498,7 +496,7 @@ class Page:
         """Relate redundancy to scores."""
         swept = self._dial_rows()
         methods = [m for m in swept if "crw" not in m and "trees" not in m]
-        rows = [r for m in methods for r in swept[m] if int(r["fold"]) < 3]
+        rows = [r for m in methods for r in swept[m] if int(r["fold"]) < 3 and r["seed"] == "0"]
         t = {k: means(rows, k) for k in ("log_loss", "AUC", "effective_rank", "redundancy")}
         body = []
         for k in ("log_loss", "AUC"):
@@ -529,6 +527,10 @@ class Page:
                 ),
             ]
         )
+
+
+def _cut(row: Mapping[str, str]) -> tuple[str, str, str]:
+    return row["dataset"], row["fold"], row["seed"]
 
 
 def _met(reached: bool) -> str:
