@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from ._boosting import Dials, start
 from ._callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from ._columns import Columns, is_table
+from ._columns import Columns, is_table, readable_by_scikit_learn
 from ._engine import Engine, EstimatorEngine, XGBoostEngine
 from ._ensemble import Ensemble, EstimatorEnsemble, TreeEnsemble
 from ._loss import (
@@ -270,7 +270,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             "ensure_min_samples": 2 if reset else 1,
         }
         if is_table(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            validate_data(self, readable_by_scikit_learn(X), reset=reset, skip_check_array=True)
             columns = Columns.learn(X) if reset else self._columns or Columns([None] * X.shape[1])
             matrix = check_array(columns.encode(X, dtype), estimator=self, input_name="X", **checks)
         else:
@@ -488,7 +488,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             unknown = [key for key in given if key not in numbers]
             if unknown:
                 raise ValueError(f"monotone_constraints names unknown columns {unknown!r}; X has {list(numbers)!r}.")
-            signs = np.zeros(d, dtype=int)
+            signs = np.zeros(d)
             for key, sign in given.items():
                 signs[numbers[key]] = sign
         else:
@@ -847,6 +847,8 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """
         booster = self.get_booster()
         matrix = self._ensemble.prepare(self._encode(X, reset=False))
+        # Said explicitly: XGBoost 3.1 gives the intercept of the first class to all.
+        matrix.set_base_margin(np.tile(self._ensemble.intercept.astype(np.float32), (matrix.num_row(), 1)))
         return np.asarray(booster.predict(matrix, pred_contribs=True, validate_features=False))
 
     def _scores(self, X: ArrayLike) -> FloatArray:

@@ -398,10 +398,10 @@ def page(results: Results, output: Path, docs: Path) -> None:
         "",
         (
             f"{N_ROUNDS} rounds for every method, the same learning rate, depth 6 (31 leaves for LightGBM and "
-            "HistGradientBoosting, depth 5 for the rows that say so). Figures are ratios of medians to XGBoost with "
-            "the same shape of trees in the same run; runs alternate between the methods. `SCBoost, paper form` projects "
-            "on all history; compare it with `XGBoost, depth 5`. `literal` is the algorithm as printed (an SVD a round, a "
-            "scikit-learn tree), run for "
+            "HistGradientBoosting, depth 5 for the rows that say so). Figures are ratios of medians to XGBoost "
+            "with the same shape of trees in the same run; runs alternate between the methods. "
+            "`SCBoost, paper form` projects on all history; compare it with `XGBoost, depth 5`. "
+            "`literal` is the algorithm as printed (an SVD a round, a scikit-learn tree), run for "
             f"{LITERAL_ROUNDS} rounds and multiplied up to {N_ROUNDS}: a lower bound, since its rounds grow dearer."
         ),
         "",
