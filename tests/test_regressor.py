@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import real_target
 from scboost._estimators import SCBoostClassifier, SCBoostRegressor, _huber_delta
@@ -43,9 +43,16 @@ def target(loss):
     return COUNTS if loss == "poisson" else y
 
 
-@parametrize_with_checks([SCBoostRegressor(n_estimators=5, n_jobs=1), SCBoostRegressor(loss="poisson", n_estimators=5)])
+CHECKS = [
+    pytest.param(estimator, check, id=f"{estimator.loss}-{getattr(check, 'func', check).__name__}")
+    for loss in ("squared_error", "poisson")
+    for estimator, check in estimator_checks_generator(SCBoostRegressor(loss=loss, n_estimators=5, n_jobs=1))
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
 def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+    check(clone(estimator))
 
 
 def test_shared_parameters_have_the_same_meaning_everywhere():

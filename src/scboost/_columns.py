@@ -25,6 +25,31 @@ def is_table(X: Any) -> bool:
     return _library(X) is not None and len(getattr(X, "shape", ())) == 2
 
 
+def readable_by_scikit_learn(X: Any) -> Any:
+    """Return the table, or a stand-in with its shape and names where this scikit-learn cannot read the names.
+
+    scikit-learn before 1.9 asks for the data frame interchange protocol, which polars 2 does not have.
+    """
+    if _library(X) != "polars" or hasattr(X, "__dataframe__"):
+        return X
+    import sklearn
+
+    major, minor = sklearn.__version__.split(".")[:2]
+    return X if (int(major), int(minor)) >= (1, 9) else _Header(X.shape, list(X.columns))
+
+
+@dataclass
+class _Header:
+    shape: tuple[int, int]
+    names: list[str]
+
+    def __dataframe__(self) -> _Header:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
 @dataclass
 class Columns:
     """What was learnt about the columns of a training table.

@@ -407,8 +407,8 @@ Every estimator with its defaults, {ROUNDS} rounds and one thread, on sets with 
 (adult_train, sick, credit_g), many classes (satimage 6, segment 7, letter_26class 26) and real targets. Categorical
 columns are given in the form that each library takes natively; HistGradientBoosting gets sick without the column that
 has no value at all, on which it fails. Sets with more than {MOST_ROWS:,} rows are cut to a random {MOST_ROWS:,}. Scores
-are means over {FOLDS} folds (seed {SEED}); the best one is bold. These sets were also used in development: the automatic
-learning rate for many classes was chosen with satimage, segment and letter_26class in view.
+are means over {FOLDS} folds (seed {SEED}); the best one is bold. These sets were also used in development: the
+automatic learning rate for many classes was chosen with satimage, segment and letter_26class in view.
 
 {_comparison(values)}
 
