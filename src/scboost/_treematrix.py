@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from scboost._ubjson import decode, encode
 
@@ -587,10 +587,11 @@ def _read_gradient_boosting(model: Any) -> EnsembleReader:
         )
     trees = model.estimators_.ravel()
     K = model.estimators_.shape[1]
-    gather = _gather([tree.tree_.value[:, :, 0] for tree in trees])
 
     def fill(X: Any, out: FloatArray) -> None:
-        gather(model.apply(X).reshape(out.shape), out)
+        X = check_array(X, dtype=np.float32, order="C", accept_sparse="csr")
+        for c, tree in enumerate(trees):
+            out[:, c] = tree.tree_.predict(X)[:, 0]
 
     classes = getattr(model, "classes_", None)
     if classes is None:
