@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -96,7 +97,7 @@ _PARAMETERS = """\
         Raw score to start from: the best constant, or 0.
     subsample : float in (0, 1], default=1.0
         Share of the rows that each round is grown on.
-    colsample : float in (0, 1], default=0.8
+    colsample : float in (0, 1], default=1.0
         Share of the columns offered to each round.
     max_bin : int, default=256
         Number of histogram bins of a column.
@@ -175,7 +176,7 @@ def _documented(cls: type[_Self]) -> type[_Self]:
     return cls
 
 
-class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What the classifier and the regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 - scikit-learn's declarative table
@@ -310,13 +311,13 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         rows = Rows(X, y, weight)
         return rows if weight.all() else rows.take(np.flatnonzero(weight))
 
+    @abstractmethod
     def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
         """Return the training rows, with the target as the loss takes it, and the loss."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Rows:
         """Return the validation rows, with the target as the loss takes it."""
-        raise NotImplementedError
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
@@ -577,7 +578,8 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
             def watch(training: Training) -> bool:
                 progress.step(f"loss {training.loss[-1]:.4f}")
-                self._publish(training)
+                if self.callbacks or self._tasks.watched:
+                    self._publish(training)
                 stop = self._tasks.end_round()
                 for callback in self.callbacks or ():
                     stop = bool(callback(self)) or stop
@@ -917,7 +919,7 @@ class SCBoostClassifier(ClassifierMixin, _SCBoost):  # type: ignore[misc]
         leaf_rule: Literal["newton", "mean"] = "newton",
         init: Literal["prior", "zero"] = "prior",
         subsample: float = 1.0,
-        colsample: float = 0.8,
+        colsample: float = 1.0,
         max_bin: int = 256,
         weighting: Literal["simplex", "nonnegative"] | None = None,
         weighting_rows: Literal["holdout", "out_of_fold", "fold_average"] = "holdout",
@@ -1180,7 +1182,7 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
         leaf_rule: Literal["newton", "mean"] = "newton",
         init: Literal["prior", "zero"] = "prior",
         subsample: float = 1.0,
-        colsample: float = 0.8,
+        colsample: float = 1.0,
         max_bin: int = 256,
         weighting: Literal["simplex", "nonnegative"] | None = None,
         weighting_rows: Literal["holdout", "out_of_fold", "fold_average"] = "holdout",
