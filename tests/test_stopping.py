@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from data_makers import real_target, three_classes, two_classes
 from scboost._callbacks import Checkpoint
+from scboost._engine import XGBoostEngine
 from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 from scboost._training import _rounds_since_best
 
@@ -263,18 +264,16 @@ def test_checkpoints_say_what_they_cannot_do(tmp_path):
 
 def test_an_interrupt_waits_for_the_round_and_leaves_a_model():
     X, y = TASKS["many classes"][2]
-    during = []
     model = SCBoostClassifier(**FAST, warm_start=True)
-    original = SCBoostClassifier._publish
+    original, grown = XGBoostEngine.grow, []
 
-    def publish(self, training):
-        original(self, training)
-        if training.ensemble.n_rounds == 3 and not during:
-            during.append(True)
-            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
-            os.kill(os.getpid(), 0)
+    def grow(self, *args):
+        grown.append(True)
+        if len(grown) == 3:
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does, in the middle of a round
+        return original(self, *args)
 
-    with mock.patch.object(SCBoostClassifier, "_publish", publish), pytest.raises(KeyboardInterrupt, match="3 rounds"):
+    with mock.patch.object(XGBoostEngine, "grow", grow), pytest.raises(KeyboardInterrupt, match="3 rounds"):
         model.fit(X, y)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert "interrupted" in model.stop_reason_

@@ -113,6 +113,11 @@ class Tasks:
         As the user gave them.
     max_rounds : int
         Most rounds that this fit may take.
+
+    Attributes
+    ----------
+    watched : bool
+        Whether there is any callback.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, max_rounds: int) -> None:
@@ -121,7 +126,8 @@ class Tasks:
         self._data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self._fit: Any = None
         self._round: Any = None
-        if hasattr(estimator, "_init_callback_context"):
+        self.watched = bool(getattr(estimator, "_skl_callbacks", ()))
+        if self.watched:
             self._fit = estimator._init_callback_context(max_subtasks=max_rounds)  # noqa: SLF001 - the protocol's name
             self._fit.call_on_fit_task_begin(**self._data)
 
