@@ -259,7 +259,7 @@ def test_partial_dependence_is_the_mean_prediction():
 
 def test_partial_dependence_of_tables_with_categories():
     pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(X, columns=list("abcd")).assign(e=pd.Categorical(np.where(X[:, 3] > 0, "up", "down")))
+    table = pd.DataFrame(X[:, :3], columns=list("abc")).assign(e=pd.Categorical(np.where(X[:, 3] > 0, "up", "down")))
     model = model_of().fit(table, y + (X[:, 3] > 0))
     found = partial_dependence(model, table, ["a"], grid_resolution=4)
     assert found["average"].shape == (1, 4)
