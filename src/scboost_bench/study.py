@@ -5,7 +5,8 @@ Every row of ``results/study/<part>.csv`` is one fold of one method on one data 
 
 The data are capped at `ROW_CAP` rows (stratified, drawn once) so that a fit takes about a second. Category columns are
 replaced by the numbers of their sorted categories, the same matrix for every method; missing values stay missing,
-except for the methods of `NEEDS_COMPLETE`, which get column medians of the training rows.
+except for the methods of `NEEDS_COMPLETE`, which get column medians of the training rows. HistGradientBoosting does not
+get columns without any value.
 """
 
 import argparse
@@ -483,6 +484,9 @@ def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
     if task.method.split()[0] in NEEDS_COMPLETE and np.isnan(X).any():
         medians = np.nan_to_num(np.nanmedian(X_train, axis=0))
         X_train, X_test = (np.where(np.isnan(part), medians, part) for part in (X_train, X_test))
+    if task.method.split()[0] == HGB:  # it cannot bin a column without any value
+        some = ~np.isnan(X_train).all(axis=0)
+        X_train, X_test = X_train[:, some], X_test[:, some]
     model = make_method(task.method, len(train), seed)
     begun = time.perf_counter()
     model.fit(X_train, y_train)
