@@ -226,10 +226,8 @@ class TreeEnsemble(Ensemble):
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
         booster = self.booster()
         booster.set_param({"nthread": self.n_jobs})
-        if isinstance(X, sparse.csr_array):
-            X = sparse.csr_matrix(
-                (X.data, X.indices, X.indptr), shape=X.shape
-            )  # inplace_predict refuses sparse arrays, as opposed to matrices
+        if isinstance(X, sparse.csr_array):  # which inplace_predict refuses, as opposed to a matrix
+            X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
         margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
         return np.asarray(margin).reshape(-1, self.n_outputs).T
 
