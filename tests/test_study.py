@@ -127,7 +127,7 @@ def test_a_prototype_with_a_constant_rule_is_the_estimator(rows):
 
 
 def test_gamma_rules_stay_in_range_and_move_as_they_say():
-    for rule in ("", "share", "rest", "falling", "rising", "rows"):
+    for rule in ("", "share", "falling", "rising", "rows"):
         for n, progress, share in ((10, 0.0, 0.0), (10**6, 1.0, 1.0), (3200, 0.5, 0.4)):
             assert 0 <= study.gamma_rule(rule, 0.7, n, progress, share) <= 1
     falling = [study.gamma_rule("falling", 0.7, 100, t, 0.1) for t in (0, 0.5, 1)]

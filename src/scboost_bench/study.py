@@ -144,8 +144,7 @@ class Spec:
         "correlation" or "orthogonal"; see `_Picky`.
     metric : str
         "curvature", as in the estimator: rows weigh as much as their curvature, and the part removed is the best
-        Newton step within the history's span; "equal": all rows weigh the same; "lookahead": the target is the
-        residual after a share gamma of that Newton step.
+        Newton step within the history's span; "equal": all rows weigh the same.
     """
 
     params: dict[str, Any]
@@ -211,8 +210,8 @@ def gamma_rule(rule: str, gamma: float, n: int, progress: float, share: float) -
     Parameters
     ----------
     rule : str
-        "share": gamma times twice the share; "rest": 1 - share; "falling" and "rising": between gamma + 0.3 and
-        gamma - 0.3 over the rounds; "rows": 0.7 at 3,200 rows, 0.11 less for every factor e.
+        "share": gamma times twice the share; "falling" and "rising": between gamma + 0.3 and
+        gamma - 0.3 over the rounds; "rows": gamma at 3,200 rows, 0.11 less for every factor e.
     gamma : float
         The constant that the rule starts from.
     n : int
@@ -235,7 +234,6 @@ def gamma_rule(rule: str, gamma: float, n: int, progress: float, share: float) -
     values: dict[str, Callable[[], float]] = {
         "": lambda: gamma,
         "share": lambda: 2 * gamma * share,
-        "rest": lambda: 1 - share,
         "falling": lambda: gamma + 0.3 - 0.6 * progress,
         "rising": lambda: gamma - 0.3 + 0.6 * progress,
         "rows": lambda: gamma - 0.11 * float(np.log(n / 3200)),
@@ -266,8 +264,6 @@ class Prototype(SCBoostClassifier):
             gamma = gamma_rule(spec.rule, dials.gamma, len(y), t / self.n_estimators, share)
             projection = history.project(r[0], alpha=dials.alpha, gamma=gamma, curvature=c)
             q, shape = projection.innovation[None], curvature
-            if spec.metric == "lookahead":
-                q, shape = loss.residual(y, state.F + (r - q) / curvature)
             rng = np.random.default_rng([dials.seed, t])
             drawn = _row_weights(rng, dials.subsample, None, len(y))
             if drawn is not None:
@@ -544,7 +540,6 @@ MORE_DIALS: tuple[str, ...] = (
     "memory=all",
     "rate=0.7",
     "rate=1.3",
-    "gamma=0 rate=1.3",
     "metric=equal",
     "crw=nonnegative",
     "crw=fold_average",
@@ -554,15 +549,12 @@ MORE_DIALS: tuple[str, ...] = (
     "l2=1",
     "l2=10",
     "rows=0.8",
-    "gamma=0 rows=0.8",
     "alpha=0.5",
     "alpha=0.99",
     "step=orthogonal",
     "rule=share",
-    "rule=rest",
     "rule=falling",
     "rule=rising",
-    "metric=lookahead",
     "child=0.3",
     "child=3",
     "crw=fold_average pull=1000000",
@@ -652,7 +644,7 @@ PARTS: dict[str, Part] = {
     ),
     "sizes": Part(
         "training rows from hundreds to thousands",
-        ours(CHOSEN, PLAIN),
+        ours(CHOSEN, PLAIN, "rule=rows"),
         LARGE_SETS,
         tuple(f"rows={n}" for n in SIZES),
         folds=3,
