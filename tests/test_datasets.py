@@ -221,9 +221,7 @@ def test_what_is_not_there_is_said(toy, monkeypatch):
 
 
 def test_an_unreadable_directory_is_said(toy, monkeypatch):
-    monkeypatch.setattr(
-        os, "access", lambda path, mode: False
-    )  # root reads everything, so chmod would not do
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root reads everything, so chmod would not do
     with pytest.raises(DataError, match="cannot be read"):
         load("Toy", toy)
 

@@ -118,9 +118,7 @@ def test_a_full_disk_keeps_the_finished_folds(tmp_path, monkeypatch):
         real(descriptor)
 
     monkeypatch.setattr(protocol.os, "fsync", fsync)
-    with pytest.raises(
-        StorageError, match=r"r\.csv \(No space left on device\); the folds finished before are kept"
-    ):
+    with pytest.raises(StorageError, match=r"r\.csv \(No space left on device\); the folds finished before are kept"):
         run_tasks(TASKS, value, results, progress=quiet)
     monkeypatch.setattr(protocol.os, "fsync", real)
     assert len(results.rows()) >= 3
