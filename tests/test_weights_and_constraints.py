@@ -180,3 +180,15 @@ def test_sampling_changes_the_trees_and_follows_the_seed():
         )
         np.testing.assert_array_equal(a, b)
         assert not np.array_equal(a, c)
+
+
+@pytest.mark.parametrize("rows", ["holdout", "out_of_fold", "fold_average"])
+def test_weights_of_no_trees_leave_the_prior(rows):
+    X, y = two_classes()
+    model = SCBoostClassifier(
+        n_estimators=3, min_child_weight=1e9, weighting="nonnegative", weighting_rows=rows, random_state=0, n_jobs=1
+    ).fit(X, y)
+    assert "no tree found a split" in model.stop_reason_
+    p = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p, p[0])
+    assert p[0] == pytest.approx(y.mean(), abs=0.1)

@@ -1316,7 +1316,8 @@ def _stacked(ensemble: Ensemble, X: Any, *, weighted: bool = False) -> FloatArra
     H = ensemble.contributions(X)
     if weighted:
         H = H * ensemble.weights[:, :, None].astype(H.dtype)
-    return H.transpose(2, 1, 0).reshape(-1, len(H))
+    rounds, K, n = H.shape
+    return H.transpose(2, 1, 0).reshape(n * K, rounds)
 
 
 def _n_classes(loss: Loss) -> int:
