@@ -1,7 +1,8 @@
 """The estimators with their defaults on real tables, next to four libraries: ``scboost realdata``.
 
-Nine sets with categorical columns, missing values, many classes and real targets; a second experiment compares two
-ways to keep the history of many classes. Rows go to ``<out>/<experiment>.csv``, the page is made from them.
+Nine sets with categorical columns, missing values, many classes and real targets; two more experiments compare two
+ways to keep the history of many classes, and strengths of the projection for what the study on two classes does not
+cover (``--strength``). Rows go to ``<out>/<experiment>.csv``, the page is made from them.
 """
 
 import argparse
@@ -46,6 +47,19 @@ FOLDS = 5
 HISTORY_ROWS = 3_000
 HISTORY_FOLDS = 3
 HISTORIES = ("by class", "joint")
+STRENGTH_KINDS = {
+    **{name: kind for name, kind in KINDS.items() if kind != "two classes"},
+    "elevators_reg": "regression",
+    "pol_reg": "regression",
+}
+STRENGTH_ROWS = {"regression": 6_000, "many classes": 3_000}
+STRENGTH_FOLDS = 3
+STRENGTHS = (0.0, 0.5, 0.7)
+SHAPES: dict[str, dict[str, int | None]] = {
+    "depth 6": {"max_depth": 6, "max_leaves": None},
+    "31 leaves": {"max_depth": None, "max_leaves": 31},
+}
+STRENGTH_SHAPES = {"regression": tuple(SHAPES), "many classes": ("depth 6",)}  # leaves: too slow for 26 classes
 COLUMNS = ("log_loss", "ACC", "AUC", "RMSE", "MAE", "R2", "fit_seconds", "predict_seconds")
 SHOWN = {
     "two classes": ("log_loss", "AUC", "ACC"),
@@ -71,11 +85,11 @@ def table(name: str, data_dir: str, most_rows: int) -> tuple[Any, Array]:
     return frame.drop(columns="target").reset_index(drop=True), frame["target"].to_numpy()
 
 
-def split(name: str, y: Array, n_folds: int, fold: int) -> tuple[Array, Array]:
+def split(kind: str, y: Array, n_folds: int, fold: int) -> tuple[Array, Array]:
     """Row numbers of the training and the test part of a fold, stratified where there are classes."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    cutter: Any = KFold if KINDS[name] == "regression" else StratifiedKFold
+    cutter: Any = KFold if kind == "regression" else StratifiedKFold
     folds = cutter(n_folds, shuffle=True, random_state=SEED).split(np.zeros((len(y), 1)), y)
     return next(islice(folds, fold, None))  # type: ignore[no-any-return]
 
@@ -154,7 +168,7 @@ def compare(task: Task, data_dir: str) -> Mapping[str, float]:
     """One fold of one method on one set."""
     X, y = table(task.dataset, data_dir, MOST_ROWS)
     kind = KINDS[task.dataset]
-    train, test = split(task.dataset, y, FOLDS, task.fold)
+    train, test = split(kind, y, FOLDS, task.fold)
     X = presented(X, task.method)
     model = make(task.method, regression=kind == "regression", categorical=categorical_columns(X))
     begin = time.perf_counter()
@@ -232,13 +246,35 @@ def _all_classes(row: FloatArray, n_outputs: int) -> FloatArray:
 def compare_histories(task: Task, data_dir: str) -> Mapping[str, float]:
     """One fold of the classifier with one of the two kinds of history."""
     X, y = table(task.dataset, data_dir, HISTORY_ROWS)
-    train, test = split(task.dataset, y, HISTORY_FOLDS, task.fold)
+    train, test = split("many classes", y, HISTORY_FOLDS, task.fold)
     cls = JointHistoryClassifier if task.setting == "joint" else SCBoostClassifier
     model = cls(n_estimators=ROUNDS, n_jobs=1, random_state=SEED)
     begin = time.perf_counter()
     model.fit(X.iloc[train], y[train])
     seconds = time.perf_counter() - begin
     return {**scores("many classes", y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
+
+
+def _strength_setting(shape: str, gamma: float) -> str:
+    return f"{shape}, gamma {gamma:g}"
+
+
+def compare_strengths(task: Task, data_dir: str) -> Mapping[str, float]:
+    """One fold of scboost with one shape of tree and one strength of the projection, the rest as by default."""
+    kind = STRENGTH_KINDS[task.dataset]
+    params: dict[str, Any] = {
+        _strength_setting(shape, gamma): {**SHAPES[shape], "projection_strength": gamma}
+        for shape in STRENGTH_SHAPES[kind]
+        for gamma in STRENGTHS
+    }[task.setting]
+    X, y = table(task.dataset, data_dir, STRENGTH_ROWS[kind])
+    train, test = split(kind, y, STRENGTH_FOLDS, task.fold)
+    X = presented(X, SCBOOST)
+    model = make(SCBOOST, regression=kind == "regression", categorical=()).set_params(**params)
+    begin = time.perf_counter()
+    model.fit(X.iloc[train], y[train])
+    seconds = time.perf_counter() - begin
+    return {**scores(kind, y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
 
 
 def experiments() -> dict[str, tuple[list[Task], Callable[..., Mapping[str, float]]]]:
@@ -257,6 +293,16 @@ def experiments() -> dict[str, tuple[list[Task], Callable[..., Mapping[str, floa
                 for fold in range(HISTORY_FOLDS)
             ],
             compare_histories,
+        ),
+        "strength": (
+            [
+                Task(name, SCBOOST, fold, _strength_setting(shape, gamma))
+                for name, kind in STRENGTH_KINDS.items()
+                for shape in STRENGTH_SHAPES[kind]
+                for gamma in STRENGTHS
+                for fold in range(STRENGTH_FOLDS)
+            ],
+            compare_strengths,
         ),
     }
 
@@ -295,8 +341,8 @@ def run(
         if stale:
             run_tasks(stale, bound, results, jobs=jobs, again=True)
         run_tasks(tasks, bound, results, jobs=jobs)
-        rows = {"rounds": ROUNDS, "rows at most": MOST_ROWS if name == "realdata" else HISTORY_ROWS}
-        write_provenance(results.path, command=command, data={}, extra=rows)
+        most: Any = {"realdata": MOST_ROWS, "class_history": HISTORY_ROWS, "strength": STRENGTH_ROWS}[name]
+        write_provenance(results.path, command=command, data={}, extra={"rounds": ROUNDS, "rows at most": most})
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
@@ -455,6 +501,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--page", type=Path, help="where the page goes (default: <out>/realdata.md)")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
     parser.add_argument("--again", nargs="+", default=(), metavar="METHOD", choices=METHODS, help="run these again")
+    parser.add_argument("--strength", action="store_true", help="run the strengths of the projection instead")
     parser.add_argument("--only-page", action="store_true", help="only write the page from the result files")
     parser.set_defaults(func=_command)
 
@@ -462,8 +509,10 @@ def add_parser(subparsers: Any) -> None:
 def _command(args: argparse.Namespace) -> int:
     try:
         if not args.only_page:
-            command = f"scboost realdata --data-dir DATA --out {args.out.as_posix()}"
-            run(args.out, _directory(args.data_dir), jobs=args.jobs, again=args.again, command=command)
+            names = ("strength",) if args.strength else ("class_history", "realdata")
+            flag = " --strength" if args.strength else ""
+            command = f"scboost realdata{flag} --data-dir DATA --out {args.out.as_posix()}"
+            run(args.out, _directory(args.data_dir), names=names, jobs=args.jobs, again=args.again, command=command)
         page = args.page or args.out / "realdata.md"
         render(args.out, page)
         print(f"wrote {page}")
