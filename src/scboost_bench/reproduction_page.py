@@ -338,7 +338,8 @@ def noise(out: Path) -> str:
     results = Results(out, "noise")
     if not results.rows:
         return "Not run.\n"
-    return _by_setting(results, METRICS, list(METHODS), Results(out, "table1")) + "\n" + results.footer()
+    note = "Labels are flipped in the training folds only, the same ones for every method; the paper does not say.\n\n"
+    return note + _by_setting(results, METRICS, list(METHODS), Results(out, "table1")) + "\n" + results.footer()
 
 
 def learning_rate(out: Path) -> str:
@@ -346,7 +347,8 @@ def learning_rate(out: Path) -> str:
     results = Results(out, "learning_rate")
     if not results.rows:
         return "Not run.\n"
-    return _by_setting(results, METRICS, [SCBOOST_PAPER, SCBOOST]) + "\n" + results.footer()
+    note = "The first tree does not depend on the learning rate, so nor do weights that are all on it.\n\n"
+    return note + _by_setting(results, METRICS, [SCBOOST_PAPER, SCBOOST]) + "\n" + results.footer()
 
 
 def covariance_penalty(out: Path) -> str:
