@@ -2,11 +2,12 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scboost_bench import bench, cli, demo
+from scboost_bench import bench, cli, demo, headline
 
 
 def test_exponent_of_a_power_law():
@@ -158,3 +159,11 @@ def test_an_interrupt_is_not_a_traceback(monkeypatch, capsys):
     monkeypatch.setattr(demo, "run", interrupted)
     assert cli.main(["demo"]) == 130
     assert "finished results are kept" in capsys.readouterr().err
+
+
+def test_the_readmes_table_is_that_of_the_results():
+    root = Path(__file__).parents[1]
+    text = (root / "README.md").read_text()
+    assert headline.update(text, root / "results" / "study") == text
+    with pytest.raises(ValueError, match="headline: begin"):
+        headline.update("nothing", root / "results" / "study")
