@@ -66,6 +66,15 @@ def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(tmp_path):
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
+def test_a_key_that_two_runs_wrote_counts_once(tmp_path):
+    results = result_file(tmp_path)
+    whole = run_tasks(TASKS, value, results, progress=quiet)
+    last = results.path.read_text().splitlines(keepends=True)[-1]
+    results.path.write_text(results.path.read_text() + last)
+    assert results.rows() == whole
+    assert run_tasks(TASKS, value, results, progress=quiet) == whole
+
+
 @pytest.mark.parametrize("cut", [1, 7, 12])
 def test_a_line_cut_off_by_a_kill_is_run_again(tmp_path, cut):
     results = result_file(tmp_path)

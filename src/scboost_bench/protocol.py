@@ -79,7 +79,11 @@ class ResultFile:
         self.header = [*KEY, *columns, "status"]
 
     def rows(self) -> list[Row]:
-        """All complete rows; a last line that was cut off by a kill or a full disk does not count."""
+        """All complete rows, the last of each key.
+
+        A last line that was cut off by a kill or a full disk does not count; two runs that append to one file at the
+        same time may leave a key twice.
+        """
         if not self.path.exists():
             return []
         text = self.path.read_text(encoding="utf-8")
@@ -91,7 +95,7 @@ class ResultFile:
             raise StorageError(
                 f"{self.path} has other columns than {', '.join(self.header)}; move it away or choose another --out"
             )
-        return [row for row in rows if row.get("status")]
+        return list({_key(row): row for row in rows if row.get("status")}.values())
 
     def start(self, forget: Collection[tuple[str, ...]] = ()) -> set[tuple[str, ...]]:
         """Make the file ready for appending, without the keys to forget; return the keys that are done."""

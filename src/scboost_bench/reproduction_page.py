@@ -14,7 +14,7 @@ import numpy as np
 
 from scboost_bench.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER
 from scboost_bench.datasets import REGISTRY
-from scboost_bench.protocol import N_FOLDS, wilcoxon_mark
+from scboost_bench.protocol import KEY, N_FOLDS, wilcoxon_mark
 
 METRICS = ("ACC", "F1", "AUC")
 Row = dict[str, str]
@@ -30,7 +30,8 @@ class Results:
         self.rows: list[Row] = []
         if path.exists():
             with path.open(newline="", encoding="utf-8") as stream:
-                self.rows = list(csv.DictReader(stream))
+                keyed = {tuple(row[column] for column in KEY): row for row in csv.DictReader(stream)}
+            self.rows = list(keyed.values())
         self.cells: dict[Cell, list[Row]] = defaultdict(list)
         self.status: dict[Cell, str] = {}
         for row in self.rows:
