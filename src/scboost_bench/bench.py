@@ -55,8 +55,6 @@ def make_model(method: str, n: int, rounds: int, threads: int) -> Any:
     rate = auto_learning_rate(n, rounds)
     if method == "SCBoost":
         return SCBoostClassifier(n_estimators=rounds, n_jobs=threads, random_state=0)
-    if method == "SCBoost, plain":
-        return SCBoostClassifier(n_estimators=rounds, n_jobs=threads, random_state=0, projection_strength=0)
     if method == "SCBoost, paper form":  # without the weights, which are not part of growing
         return SCBoostClassifier.from_paper(n_estimators=rounds, n_jobs=threads, weighting=None)
     if method in {"XGBoost", "XGBoost, depth 5"}:
@@ -97,7 +95,6 @@ def make_model(method: str, n: int, rounds: int, threads: int) -> Any:
 METHODS = (
     "XGBoost",
     "SCBoost",
-    "SCBoost, plain",
     "XGBoost, depth 5",
     "SCBoost, paper form",
     "LightGBM",
