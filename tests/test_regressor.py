@@ -65,6 +65,17 @@ def test_shared_parameters_have_the_same_meaning_everywhere():
         described = [line.split(" : ")[0].strip() for line in cls.__doc__.splitlines() if " : " in line]
         assert set(inspect.signature(cls).parameters) <= set(described)
         assert "<shared" not in cls.__doc__
+        assert "default=<" not in cls.__doc__
+
+
+def test_the_defaults_of_each_task_are_in_its_signature_and_docstring():
+    measured = {SCBoostClassifier: (6, None, 0.5), SCBoostRegressor: (None, 31, 0.7)}
+    for cls, expected in measured.items():
+        names = ("max_depth", "max_leaves", "projection_strength")
+        assert tuple(cls().get_params()[name] for name in names) == expected
+        for name, value in zip(names, expected, strict=True):
+            line = next(line for line in cls.__doc__.splitlines() if line.strip().startswith(f"{name} : "))
+            assert line.endswith(f"default={value}")
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

