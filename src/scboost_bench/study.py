@@ -605,7 +605,7 @@ class Part:
 
 def ours(*dials: str) -> tuple[str, ...]:
     """Names of our method with these dials."""
-    return tuple(f"{OURS} {d}".strip() for d in dials)
+    return tuple(" ".join([OURS, *d.split()]) for d in dials)
 
 
 CHOSEN = ""
@@ -613,6 +613,7 @@ CHOSEN = ""
 PLAIN = f"{CHOSEN} gamma=0".strip()
 """Plain Newton boosting of the same shape."""
 RIVALS = ("CAT", "LGBM", "XGB", HGB, "RF", "GBDT", "ADA", "NGB")
+SHORT_DIALS = ("trees=20", "trees=20 rate=1.4", "trees=20 rate=1.8")
 SHORT_RATES = ("0.3", "0.5", "0.7")
 NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme", "pol")
 LARGE_SETS = ("covertype_50k_bin", "letter_U", "elevators", "adult_train", "creditcard")
@@ -633,7 +634,10 @@ PARTS: dict[str, Part] = {
     ),
     "short": Part(
         "20 trees against XGBoost's 20, whose learning rate is chosen for it on each set",
-        (*ours(f"{CHOSEN} trees=20", f"{PLAIN} trees=20"), *(f"XGB trees=20 eta={eta}" for eta in SHORT_RATES)),
+        (
+            *ours(*(f"{CHOSEN} {dials}" for dials in SHORT_DIALS), f"{PLAIN} trees=20"),
+            *(f"XGB trees=20 eta={eta}" for eta in SHORT_RATES),
+        ),
     ),
     "noise": Part(
         "training labels flipped",
