@@ -23,12 +23,11 @@ FloatArray = npt.NDArray[np.floating]
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
 # directions are then taken from an orthogonal factorisation of H itself.
-_GRAM_FLOOR = 1e-9
+_GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
-_SMALL = 48  # up to this size all eigenvectors cost no more than the leading ones
+_SMALL = 24  # up to this size all eigenvectors cost no more than the leading ones
 _ROWS = 1 << 13  # rows whose products are summed in the history's own type
-_BLOCK = 1 << 16  # numbers converted to float64 at a time: half a megabyte stays in cache
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class History:
         q = np.empty_like(r) if out is None else out
         if alpha < 1.0:
             eigenvalues, V, k, kept = self._principal_directions(alpha)
-            if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR * eigenvalues[0]:
+            if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR[self._H.dtype] * eigenvalues[0]:
                 coordinates = V[:, :k].T @ b
                 self._subtract(r, gamma * (V[:, :k] @ (coordinates / eigenvalues[:k])), curvature, q)
                 p_energy = min(float(np.sum(coordinates**2 / eigenvalues[:k])), r_energy)
@@ -203,18 +202,20 @@ class History:
             wanted = min(t, 2 * wanted)
 
     def _inner_products(self, r: FloatArray) -> tuple[FloatArray, float]:
-        """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed."""
+        """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed.
+
+        Products are formed in the type of the history and summed over short blocks, the blocks' sums in float64.
+        """
         t = len(self)
         first = max(self._in_gram, self._appended - t)  # -1 if none is
         pending = [i % len(self._H) for i in range(first, self._appended)]
         vectors = [self._H[i] for i in pending] + [r]
         sums = np.zeros((len(vectors), t + 1))
-        width = max(_BLOCK // (t + 1), 1024)
-        for start in range(0, len(r), width):
-            rows = slice(start, start + width)
-            block = np.asarray(self._H[:t, rows], dtype=np.float64)
+        for start in range(0, len(r), _ROWS):
+            rows = slice(start, start + _ROWS)
+            block = self._H[:t, rows]
             for total, vector in zip(sums, vectors, strict=True):
-                v = np.asarray(vector[rows], dtype=np.float64)
+                v = vector[rows]
                 weighted = v if self._weight is None else v * self._weight[rows]
                 total[:t] += block @ weighted
                 total[t] += v @ weighted
@@ -224,10 +225,7 @@ class History:
         return sums[-1, :t], float(sums[-1, t])
 
     def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> tuple[FloatArray, float]:
-        """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature.
-
-        Products are formed in the type of the history and summed over short blocks, the blocks' sums in float64.
-        """
+        """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature; summed as for equal rows."""
         t = len(self)
         sums = np.zeros((t, t + 1))
         r_energy = 0.0
