@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -27,10 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a sub-command; return its exit code."""
     args = parser().parse_args(argv)
     try:
-        return int(args.func(args) or 0)
+        code = int(args.func(args) or 0)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("\nstopped; finished results are kept", file=sys.stderr)
         return 130
+    return code
 
 
 if __name__ == "__main__":
