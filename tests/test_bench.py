@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -167,3 +169,9 @@ def test_the_readmes_table_is_that_of_the_results():
     assert headline.update(text, root / "results" / "study") == text
     with pytest.raises(ValueError, match="headline: begin"):
         headline.update("nothing", root / "results" / "study")
+
+
+def test_a_closed_pipe_is_not_a_traceback():
+    command = f"{sys.executable} -m scboost_bench.cli datasets | true"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)  # noqa: S603
+    assert "Traceback" not in done.stderr
