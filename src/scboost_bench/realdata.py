@@ -478,7 +478,8 @@ def _verdict(values: Values) -> str:
 
     return (
         f"For regression, 31 leaves with gamma 0.7 change the RMSE by {count('regression', leaves)}: these are the "
-        f"regressor's defaults, chosen on these folds, so that the gain elsewhere may be smaller. For many classes, gamma 0.7 changes the log-loss by {count('many classes', strong)}: "
+        "regressor's defaults, chosen on these folds, so that the gain elsewhere may be smaller. For many classes, gamma "
+        f"0.7 changes the log-loss by {count('many classes', strong)}: "
         "too little for a default of their own."
     )
 
@@ -520,7 +521,7 @@ Over the nine sets, by the first score of each:
 
 {_summary(values)}
 
-Seconds of one fit (median over folds, on a shared machine: orders of magnitude only):
+Seconds of one fit (median over folds, on a shared machine under changing load: orders of magnitude only):
 
 {_times(values)}
 
