@@ -30,7 +30,7 @@ from scboost._engine import Engine, Learner
 from scboost._estimators import auto_learning_rate
 from scboost._training import Rows, Training
 from scboost_bench.baselines import make
-from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
+from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, content_checksum, resolve_data_dir
 from scboost_bench.protocol import (
     SCORE_COLUMNS,
     SEED,
@@ -688,13 +688,21 @@ def _command(args: argparse.Namespace) -> int:
             work: Work = partial(run_fold, data_dir=str(directory), column_cap=part.column_cap)
             tasks = list(part.tasks(args.sets, args.methods))
             rows = run_tasks(tasks, work, ResultFile(path, COLUMNS), jobs=args.jobs)
-            write_provenance(path, command=f"scboost study {name}", data={}, extra=_caps(part))
+            data = {
+                d: _fingerprint(d, str(directory), part.column_cap) for d in dict.fromkeys(t.dataset for t in tasks)
+            }
+            write_provenance(path, command=f"scboost study {name}", data=data, extra=_caps(part))
             failed = sum(row["status"] != "ok" for row in rows)
             print(f"{path}: {len(rows) - failed} folds, {failed} failed")
     except (DataError, StorageError, NotInstalledError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _fingerprint(name: str, data_dir: str, column_cap: int) -> str:
+    X, y = load_set(name, data_dir, ROW_CAP, column_cap)
+    return f"parquet:{name}, {X.shape[0]} x {X.shape[1]} after the caps, {content_checksum([], X, y)}"
 
 
 def _caps(part: Part) -> Mapping[str, object]:
