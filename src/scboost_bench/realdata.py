@@ -478,8 +478,8 @@ def _verdict(values: Values) -> str:
 
     return (
         f"For regression, 31 leaves with gamma 0.7 change the RMSE by {count('regression', leaves)}: these are the "
-        "regressor's defaults, chosen on these folds, so that the gain elsewhere may be smaller. For many classes, gamma "
-        f"0.7 changes the log-loss by {count('many classes', strong)}: "
+        "regressor's defaults, chosen on these folds, so that the gain elsewhere may be smaller. For many classes, "
+        f"gamma 0.7 changes the log-loss by {count('many classes', strong)}: "
         "too little for a default of their own."
     )
 
