@@ -137,6 +137,12 @@ def test_hazard_3_snapping_survives_the_rounding_of_large_margins(values, size, 
         np.testing.assert_array_equal(found, leaf)
 
 
+def test_hazard_3_leaves_that_share_a_step_of_the_table_are_told_apart():
+    values = np.array([-2.0, 0.1, 0.10005, 0.1001, 2.0], dtype=np.float32)
+    leaf = np.random.default_rng(0).integers(5, size=40_000)
+    np.testing.assert_array_equal(_snap(values[leaf], np.zeros(40_000, dtype=np.float32), values), leaf)
+
+
 def test_hazard_3_leaves_too_close_to_tell_apart_are_not_guessed():
     values = np.array([1.0, 1.0 + 2e-7, 3.0], dtype=np.float32)
     assert _snap(values, np.zeros(3, dtype=np.float32), values) is None

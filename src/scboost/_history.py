@@ -27,7 +27,7 @@ _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
 _SMALL = 24  # up to this size all eigenvectors cost no more than the leading ones
-_ROWS = 1 << 13  # rows whose products are summed in the history's own type
+_ROWS = 1 << 14  # rows whose products are summed in the history's own type
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class History:
         wanted = t if t <= _SMALL else min(t, self._k_before + 8)
         while True:
             if wanted == t:
-                eigenvalues, V = np.linalg.eigh(G)
+                eigenvalues, V, _ = linalg.lapack.dsyevd(G)  # without the checks, dearer than the work itself
             else:  # LAPACK computes the leading pairs only; the trace tells whether they are enough
                 eigenvalues, V = linalg.eigh(G, subset_by_index=[t - wanted, t - 1], check_finite=False)
             eigenvalues = np.maximum(eigenvalues[::-1], 0.0)
