@@ -28,7 +28,7 @@ def test_shapes_are_read():
 
 
 def fake_run(tmp_path, monkeypatch, calls):
-    def time_once(method, X, y, rounds, threads):
+    def time_once(method, X, y, rounds, threads, rate=None):
         calls.append((method, len(X), rounds, threads))
         return len(calls) / 10, 0.5
 

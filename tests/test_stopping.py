@@ -262,7 +262,15 @@ def test_checkpoints_say_what_they_cannot_do(tmp_path):
 # --- interrupts ------------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_waits_for_the_round_and_leaves_a_model():
+@pytest.fixture
+def keyboard():
+    """Python's own handling of interrupts, which a process started in the background does not have."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+def test_an_interrupt_waits_for_the_round_and_leaves_a_model(keyboard):
     X, y = TASKS["many classes"][2]
     model = SCBoostClassifier(**FAST, warm_start=True)
     original, grown = XGBoostEngine.grow, []
@@ -281,7 +289,7 @@ def test_an_interrupt_waits_for_the_round_and_leaves_a_model():
     same(model.fit(X, y), fit("many classes"), "many classes")
 
 
-def test_a_second_interrupt_does_not_wait():
+def test_a_second_interrupt_does_not_wait(keyboard):
     def impatient(_):
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
