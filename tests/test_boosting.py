@@ -320,3 +320,16 @@ def test_newton_leaves_need_learners_with_leaves():
     engine = EstimatorEngine(X, lambda seed: LinearRegression(), sample_weighted=True)
     with pytest.raises(TypeError, match="leaf_rule='newton' needs learners with leaves, got LinearRegression"):
         run(LogisticLoss(), X, y, PLAIN, 1, engine=engine)
+
+
+def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.zeros((300, 5)), rng.normal(size=300)])  # one column of six can be split
+    y = (X[:, 5] > 0).astype(float)
+    engine = XGBoostEngine(X, 1, PARAMS, colsample=1 / 6)
+    done, state = run(LogisticLoss(), X, y, PLAIN, 30, engine=engine)
+    assert len(done) == 30
+    assert state.stop_reason == ""
+    sizes = {len(round_.learners[0].values) for round_ in done}
+    assert 1 in sizes
+    assert max(sizes) > 1

@@ -190,7 +190,7 @@ def test_any_legal_parameters_give_a_model(params):
     probability = model.predict_proba(X2)
     assert np.isfinite(probability).all()
     assert ((probability >= 0) & (probability <= 1)).all()
-    assert model.n_estimators_ >= 1
+    assert model.n_estimators_ >= model.n_estimators or model.stop_reason_
     if (model.weights_ != 0).any() and model.learning_rate != "auto" and model.weighting is None:
         assert set(model.weights_) <= {0.0, model.learning_rate}
 

@@ -153,7 +153,8 @@ def boost(
         shape = curvature if dials.leaf_rule == "newton" else np.ones_like(r)
         target = q if rows is None else q * rows
         learners = engine.grow(target, shape if rows is None else shape * rows, int(rng.integers(2**32)))
-        if all(len(learner.values) == 1 for learner in learners) and dials.subsample == 1:
+        repeats_itself = dials.subsample == 1 and not engine.samples_columns
+        if repeats_itself and all(len(learner.values) == 1 for learner in learners):
             state.stop_reason = "no tree found a split that its constraints allow"
             return
 

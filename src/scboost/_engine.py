@@ -60,9 +60,12 @@ class Engine(ABC):
     ----------
     dtype : numpy dtype
         Type of the vectors that go in and come out. Predictions are exact in it.
+    samples_columns : bool
+        Whether each round sees other columns, so that one without a split need not be the last.
     """
 
     dtype: npt.DTypeLike
+    samples_columns: bool = False
 
     @abstractmethod
     def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
@@ -169,7 +172,8 @@ class XGBoostEngine(Engine):
             params |= {"objective": "multi:softprob", "num_class": n_outputs}
         else:
             params |= {"objective": "reg:squarederror"}
-        if self._n_offered < n_columns:
+        self.samples_columns = self._n_offered < n_columns
+        if self.samples_columns:
             # The columns are drawn here, by the round's own seed, and handed over as weights: XGBoost's column
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
             params["colsample_bytree"] = (self._n_offered + 0.5) / n_columns
@@ -194,7 +198,7 @@ class XGBoostEngine(Engine):
         # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
         norm = np.linalg.norm(target, axis=1, keepdims=True)
         scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
-        if self._n_offered < self.matrix.num_col():
+        if self.samples_columns:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
             weights[offered] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
