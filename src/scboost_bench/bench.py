@@ -487,6 +487,8 @@ def _figure(results: Results, path: Path) -> None:
             medians = [results.median("fit_seconds", kind=kind, method=method, **{kind: size}) for size in sizes]
             ax.loglog(sizes, medians, marker="o", label=method)
         ax.set(xlabel=label, ylabel="fit, seconds")
+        ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        ax.minorticks_off()
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
