@@ -527,9 +527,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--profile", action="store_true", help="also split our time into its parts")
     parser.add_argument("--only-shapes", action="store_true", help="leave out growth, memory and the literal algorithm")
     parser.add_argument(
-        "--output", type=Path, default=Path("results/speed"), help="folder of the results (%(default)s)"
+        "--output", type=Path, default=Path("scboost-bench"), help="folder of the results; goes on there (%(default)s)"
     )
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the page (%(default)s)")
+    parser.add_argument("--docs", type=Path, default=Path("scboost-bench"), help="folder of the page (%(default)s)")
     parser.set_defaults(func=_command)
 
 
