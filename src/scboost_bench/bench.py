@@ -114,11 +114,10 @@ def time_once(
     with threadpool_limits(threads):
         start = time.perf_counter()
         model.fit(X, y)
-        fitted = time.perf_counter()
         model.predict_proba(X[:2])  # whatever is made on first use belongs to the fit's side of the ledger
         ready = time.perf_counter()
         model.predict_proba(X)
-        return ready - start, time.perf_counter() - max(ready, fitted)
+        return ready - start, time.perf_counter() - ready
 
 
 def time_literal(X: Array, y: npt.NDArray[np.int64], rounds: int) -> float:
