@@ -16,6 +16,8 @@ from ._engine import Engine, Learner
 from ._history import History, Projection
 from ._loss import FloatArray, Loss, newton_steps
 
+_HEAD = 1 << 10  # rows that tell of most innovations that they are not constant
+
 
 @dataclass(frozen=True)
 class Dials:
@@ -148,11 +150,14 @@ def boost(
             state.stop_reason = "the innovation is constant: nothing is left to learn"
             return
 
-        rng = np.random.default_rng([dials.seed, state.round])
-        rows = _row_weights(rng, dials.subsample, sample_weight, r.shape[1])
+        rows, seed = sample_weight, 0
+        if dials.subsample < 1 or engine.draws:
+            rng = np.random.default_rng([dials.seed, state.round])
+            rows = _row_weights(rng, dials.subsample, sample_weight, r.shape[1])
+            seed = int(rng.integers(2**32))
         shape = curvature if dials.leaf_rule == "newton" else np.ones_like(r)
         target = q if rows is None else q * rows
-        learners = engine.grow(target, shape if rows is None else shape * rows, int(rng.integers(2**32)))
+        learners = engine.grow(target, shape if rows is None else shape * rows, seed)
         repeats_itself = dials.subsample == 1 and not engine.samples_columns
         if repeats_itself and all(len(learner.values) == 1 for learner in learners):
             state.stop_reason = "no tree found a split that its constraints allow"
@@ -178,8 +183,10 @@ def boost(
 
 def _is_constant(q: FloatArray, r: FloatArray) -> bool:
     """Whether every output's innovation is constant up to what rounding leaves of its residual."""
-    rounding = 64 * np.finfo(q.dtype).eps * np.abs(r).max(axis=1, initial=0)
-    return bool(np.all(np.ptp(q, axis=1) <= rounding))
+    rounding = 64 * np.finfo(q.dtype).eps
+    if np.ptp(q[0, :_HEAD]) > rounding * np.sqrt(r[0] @ r[0]):  # which is more than the largest residual: almost always
+        return False
+    return bool(np.all(np.ptp(q, axis=1) <= rounding * np.abs(r).max(axis=1)))
 
 
 def _row_weights(

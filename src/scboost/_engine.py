@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CELLS = 1 << 13  # of the look-up table from margin changes to leaves: 64 kB stay in cache
 _ROWS = 1 << 14  # rows looked up at a time
+_EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 Tree = dict[str, Any]
 """A decoded XGBoost tree: arrays by node, as in the native model."""
@@ -50,7 +51,7 @@ class Learner:
 
     def predictions(self) -> FloatArray:
         """Value of each training row, of shape (n,)."""
-        return self.values if self.leaf is None else self.values[self.leaf]
+        return self.values if self.leaf is None else self.values.take(self.leaf)
 
 
 class Engine(ABC):
@@ -60,11 +61,14 @@ class Engine(ABC):
     ----------
     dtype : numpy dtype
         Type of the vectors that go in and come out. Predictions are exact in it.
+    draws : bool
+        Whether the seed matters.
     samples_columns : bool
         Whether each round sees other columns, so that one without a split need not be the last.
     """
 
     dtype: npt.DTypeLike
+    draws: bool = True
     samples_columns: bool = False
 
     @abstractmethod
@@ -172,7 +176,7 @@ class XGBoostEngine(Engine):
             params |= {"objective": "multi:softprob", "num_class": n_outputs}
         else:
             params |= {"objective": "reg:squarederror"}
-        self.samples_columns = self._n_offered < n_columns
+        self.draws = self.samples_columns = self._n_offered < n_columns
         if self.samples_columns:
             # The columns are drawn here, by the round's own seed, and handed over as weights: XGBoost's column
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
@@ -196,7 +200,7 @@ class XGBoostEngine(Engine):
     def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
         # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
-        norm = np.linalg.norm(target, axis=1, keepdims=True)
+        norm = np.sqrt(np.add.reduce(target * target, axis=1, keepdims=True))
         scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
         if self.samples_columns:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
@@ -296,11 +300,11 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     order = np.argsort(values)
     levels = values[order].astype(np.float64)
     size = max(float(margin.max()), -float(margin.min())) + float(np.abs(levels).max())
-    error = np.finfo(np.float32).eps * size
+    error = _EPS * size
     if np.diff(levels).min(initial=np.inf) <= 2 * error:
         return None
     low = levels[0] - error
-    step = max((levels[-1] + error - low) / _CELLS, float(np.finfo(np.float32).tiny))
+    step = max((levels[-1] + error - low) / _CELLS, _TINY)
     middles = (levels[:-1] + levels[1:]) / 2
     bounds = np.concatenate(([0], np.ceil((middles - low) / step).astype(np.intp), [_CELLS + 1]))
     table = order.repeat(np.diff(bounds))

@@ -28,6 +28,7 @@ _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _RANK_FLOOR = 1e-12
 _SMALL = 24  # up to this size all eigenvectors cost no more than the leading ones
 _ROWS = 1 << 14  # rows whose products are summed in the history's own type
+_FEW_ROWS = 1 << 12  # the same for long histories: a block of a hundred vectors still stays in cache
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,9 @@ class History:
             eigenvalues, V, k, kept = self._principal_directions(alpha)
             if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR[self._H.dtype] * eigenvalues[0]:
                 coordinates = V[:, :k].T @ b
-                self._subtract(r, gamma * (V[:, :k] @ (coordinates / eigenvalues[:k])), curvature, q)
-                p_energy = min(float(np.sum(coordinates**2 / eigenvalues[:k])), r_energy)
+                solution = coordinates / eigenvalues[:k]
+                self._subtract(r, gamma * (V[:, :k] @ solution), curvature, q)
+                p_energy = min(float(coordinates @ solution), r_energy)
                 return Projection(q, k, kept, p_energy, r_energy - p_energy)
         p, k, kept, p_energy = self._project_on_basis(r, alpha, curvature)
         np.subtract(r, gamma * p if curvature is None else gamma * curvature * p, out=q, casting="same_kind")
@@ -187,7 +189,7 @@ class History:
         """Eigenpairs of G, largest first, enough to hold a share alpha of its trace; k and the share held."""
         t = len(self)
         G = self._G[:t, :t]
-        total = float(np.trace(G))
+        total = float(G.trace())
         wanted = t if t <= _SMALL else min(t, self._k_before + 8)
         while True:
             if wanted == t:
@@ -209,20 +211,20 @@ class History:
         t = len(self)
         first = max(self._in_gram, self._appended - t)  # -1 if none is
         pending = [i % len(self._H) for i in range(first, self._appended)]
-        vectors = [self._H[i] for i in pending] + [r]
-        sums = np.zeros((len(vectors), t + 1))
-        for start in range(0, len(r), _ROWS):
-            rows = slice(start, start + _ROWS)
-            block = self._H[:t, rows]
-            for total, vector in zip(sums, vectors, strict=True):
-                v = vector[rows]
-                weighted = v if self._weight is None else v * self._weight[rows]
-                total[:t] += block @ weighted
-                total[t] += v @ weighted
-        for slot, total in zip(pending, sums, strict=False):
-            self._G[slot, :t] = self._G[:t, slot] = total[:t]
+        sums = np.zeros((t, len(pending) + 1))
+        r_energy = 0.0
+        for start in range(0, len(r), _FEW_ROWS):
+            rows = slice(start, start + _FEW_ROWS)
+            block, v = self._H[:t, rows], r[rows]
+            vectors = np.stack([*block[pending], v])
+            if self._weight is not None:
+                vectors = vectors * self._weight[rows]
+            sums += block @ vectors.T
+            r_energy += float(v @ vectors[-1])
+        for i, slot in enumerate(pending):
+            self._G[slot, :t] = self._G[:t, slot] = sums[:, i]
         self._in_gram = self._appended
-        return sums[-1, :t], float(sums[-1, t])
+        return sums[:, -1], r_energy
 
     def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> tuple[FloatArray, float]:
         """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature; summed as for equal rows."""
@@ -303,9 +305,10 @@ class _Basis:
 
 def _leading(energies: FloatArray, alpha: float, total: float) -> tuple[int, float]:
     """Smallest k whose leading energies (descending) hold a share alpha of the total, and the share held."""
-    if total <= 0.0:
-        return 0, 0.0
-    rank = int(np.count_nonzero(energies > _RANK_FLOOR**2 * energies[0]))
-    shares = np.cumsum(energies) / total
-    k = rank if alpha == 1.0 else min(int(np.searchsorted(shares, alpha)) + 1, rank)
-    return k, min(float(shares[k - 1]), 1.0)
+    k, held = 0, 0.0
+    if total > 0.0:
+        values = energies.tolist()
+        while k < len(values) and values[k] > _RANK_FLOOR**2 * values[0] and (alpha == 1.0 or held < alpha * total):
+            held += values[k]
+            k += 1
+    return k, min(held / total, 1.0) if k else 0.0

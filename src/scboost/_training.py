@@ -102,9 +102,10 @@ class Training:
         """Add a round's numbers to the story."""
         self.loss.append(done.loss)
         parts = done.projections
-        self.components.append(float(np.mean([p.k for p in parts])) if parts else 0.0)
-        self.energy_kept.append(float(np.mean([p.energy_kept for p in parts])) if parts else 0.0)
-        self.energy_removed.append(float(np.mean([p.share for p in parts])) if parts else 0.0)
+        n = len(parts) or 1
+        self.components.append(sum(p.k for p in parts) / n)
+        self.energy_kept.append(sum(p.energy_kept for p in parts) / n)
+        self.energy_removed.append(sum(p.share for p in parts) / n)
 
     def rounds(self) -> dict[str, FloatArray]:
         """Return the story as columns of equal length, one entry a round."""
