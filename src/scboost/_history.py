@@ -26,7 +26,6 @@ FloatArray = npt.NDArray[np.floating]
 _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
-_SMALL = 24  # up to this size all eigenvectors cost no more than the leading ones
 _ROWS = 1 << 14  # rows whose products are summed in the history's own type
 _FEW_ROWS = 1 << 12  # the same for long histories: a block of a hundred vectors still stays in cache
 
@@ -102,7 +101,6 @@ class History:
         self._weight = sample_weight
         self._appended = 0
         self._in_gram = 0
-        self._k_before = 0
         self._basis: _Basis | None = None
 
     def __len__(self) -> int:
@@ -186,22 +184,15 @@ class History:
             np.subtract(r[rows], p, out=q[rows], casting="same_kind")
 
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
-        """Eigenpairs of G, largest first, enough to hold a share alpha of its trace; k and the share held."""
+        """Eigenpairs of G, largest first; how many hold a share alpha of its trace, and the share they hold."""
         t = len(self)
         G = self._G[:t, :t]
-        total = float(G.trace())
-        wanted = t if t <= _SMALL else min(t, self._k_before + 8)
-        while True:
-            if wanted == t:
-                eigenvalues, V, _ = linalg.lapack.dsyevd(G)  # without the checks, dearer than the work itself
-            else:  # LAPACK computes the leading pairs only; the trace tells whether they are enough
-                eigenvalues, V = linalg.eigh(G, subset_by_index=[t - wanted, t - 1], check_finite=False)
-            eigenvalues = np.maximum(eigenvalues[::-1], 0.0)
-            if wanted == t or eigenvalues.sum() >= alpha * total:
-                k, kept = _leading(eigenvalues, alpha, total)
-                self._k_before = k
-                return eigenvalues, V[:, ::-1], k, kept
-            wanted = min(t, 2 * wanted)
+        # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, dearer for a
+        # short memory than the work itself.
+        eigenvalues, V, _ = linalg.lapack.dsyevd(G)
+        eigenvalues = np.maximum(eigenvalues[::-1], 0.0)
+        k, kept = _leading(eigenvalues, alpha, float(G.trace()))
+        return eigenvalues, V[:, ::-1], k, kept
 
     def _inner_products(self, r: FloatArray) -> tuple[FloatArray, float]:
         """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed.
