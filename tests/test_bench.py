@@ -62,14 +62,18 @@ def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path):
     from scboost._history import History
 
     before = History.project
-    (default, paper) = bench.profile(tmp_path, ((300, 6),))
+    rows = bench.profile(tmp_path, ((300, 6),))
     assert History.project is before
-    for row in (default, paper):
-        parts = [row[name] for name in ("binning", "tree growth", "leaf assignment", "projection", "the rest")]
-        assert all(part > 0 for part in parts)
-        assert sum(parts) == pytest.approx(1, abs=1e-3)
+    for row in rows:
+        parts = {name: row[name] for name in ("binning", "tree growth", "leaf assignment", "projection", "the rest")}
+        ours = row["method"].startswith("SCBoost")
+        assert all(seconds > 0 for part, seconds in parts.items() if ours or part in ("binning", "tree growth"))
+        assert ours or parts["leaf assignment"] == parts["projection"] == 0
+        assert sum(parts.values()) == pytest.approx(row["seconds"], abs=1e-3)
+        assert 2 <= row["leaves"] <= (32 if row["method"] in ("XGBoost, depth 5", "SCBoost, paper form") else 64)
     with (tmp_path / "profile.csv").open(newline="") as file:
-        assert [row["method"] for row in csv.DictReader(file)] == ["SCBoost", "SCBoost, paper form"]
+        assert [row["method"] for row in csv.DictReader(file)] == [row["method"] for row in rows]
+    assert {row["method"] for row in rows} == {*bench.BASES, *bench.BASES.values()}
 
 
 def test_peers_have_the_shape_of_our_default():
@@ -95,10 +99,21 @@ def test_the_page_is_made_from_the_results(tmp_path):
             results.add(
                 kind="memory", rows=200_000, rounds=T, peak_bytes=200_000 * T * (8 if factor == 1.5 else 4), **own
             )
-    info = {"command": "scboost bench", "date": "2026-01-01", "machine": "m", "versions": {"numpy": "2"}}
+    info = {
+        "command": "scboost bench",
+        "date": "2026-01-01",
+        "machine": "m",
+        "versions": {"numpy": "2"},
+        "import_seconds": 0.4,
+    }
     (tmp_path / "bench.json").write_text(json.dumps(info))
     bench.page(results, tmp_path, tmp_path / "docs")
     text = (tmp_path / "docs" / "speed.md").read_text()
+    assert "| fit / XGBoost, 200 x 16 | at most 1.4 | 1.20 |" in text
+    assert "| predict / XGBoost, 200 x 16 | at most 1.05 | 1.00 |" in text
+    assert "| 800 rounds / 400 rounds | at most 2.1 | 4.00 (short) | |" in text
+    assert "| paper form: bytes per row and round remembered | at most 4 | 4.00 | |" in text
+    assert "above `import xgboost` | at most 0.3 | 0.40 (short) | |" in text
     assert "| SCBoost | 1.00 | 2.00 | 4.00 |" in text  # linear in rows, quadratic in rounds
     assert "| SCBoost, paper form | 76 MB | 305 MB | 4.00 |" in text  # 8 bytes, of which XGBoost's are 4
     assert (tmp_path / "docs" / "figures" / "speed.png").stat().st_size > 1000
