@@ -302,7 +302,7 @@ def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
     ]
     write(tmp_path / "table2.csv", EXPERIMENTS["table2"].columns, rows)
     text = section("table2", tmp_path)
-    assert "**2 to 4 trials a cell**" in text
+    assert "**QSAR, 2 to 4 trials a cell** (the paper: 50)" in text
     assert "| RF | 4 | 0.8300 |" in text
     assert "| GBDT | not run |" in text
     assert len(BASELINES) == 7
