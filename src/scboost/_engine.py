@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _ubjson
-from ._loss import FloatArray, IntArray, leaf_sums
+from ._loss import FloatArray, IntArray, blocks, leaf_sums
 
 if TYPE_CHECKING:
     import xgboost
 
 _CELLS = 1 << 13  # of the look-up table from margin changes to leaves: 64 kB stay in cache
-_ROWS = 1 << 14  # rows looked up at a time
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 Tree = dict[str, Any]
@@ -310,15 +309,14 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     table = order.repeat(np.diff(bounds))
     leaf = np.empty(len(margin), dtype=np.intp)
     worst = 0.0
-    for start in range(0, len(margin), _ROWS):
-        rows = slice(start, start + _ROWS)
+    for rows in blocks(len(margin)):
         change = margin[rows] - before[rows]
         table.take(((change - np.float32(low)) * np.float32(1 / step)).astype(np.intp), mode="clip", out=leaf[rows])
         distance = change - values.take(leaf[rows])
         if max(float(distance.max()), -float(distance.min())) > error:
             wrong = np.flatnonzero(np.abs(distance) > error)
-            leaf[start + wrong] = order[np.searchsorted(middles, change[wrong])]
-            distance[wrong] = change[wrong] - values[leaf[start + wrong]]
+            leaf[rows][wrong] = order[np.searchsorted(middles, change[wrong])]
+            distance[wrong] = change[wrong] - values[leaf[rows][wrong]]
             worst = max(worst, float(np.abs(distance).max()))
     if worst > error:
         raise RuntimeError(

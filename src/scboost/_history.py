@@ -19,15 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-FloatArray = npt.NDArray[np.floating]
+from ._loss import FloatArray, blocks
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
 # directions are then taken from an orthogonal factorisation of H itself.
 _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
-_ROWS = 1 << 14  # rows whose products are summed in the history's own type
-_FEW_ROWS = 1 << 12  # the same for long histories: a block of a hundred vectors still stays in cache
+_FEW_ROWS = 1 << 12  # of which even a hundred vectors stay in cache
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,7 @@ class History:
     def _subtract(self, r: FloatArray, c: FloatArray, curvature: FloatArray | None, q: FloatArray) -> None:
         """Set ``q = r - C H'c``, by blocks that stay in cache."""
         H, c = self._H[: len(self)], c.astype(self._H.dtype)
-        for start in range(0, len(r), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in blocks(len(r)):
             p = c @ H[:, rows]
             if curvature is not None:
                 p *= curvature[rows]
@@ -204,8 +202,7 @@ class History:
         pending = [i % len(self._H) for i in range(first, self._appended)]
         sums = np.zeros((t, len(pending) + 1))
         r_energy = 0.0
-        for start in range(0, len(r), _FEW_ROWS):
-            rows = slice(start, start + _FEW_ROWS)
+        for rows in blocks(len(r), _FEW_ROWS):
             block, v = self._H[:t, rows], r[rows]
             vectors = np.stack([*block[pending], v])
             if self._weight is not None:
@@ -222,8 +219,7 @@ class History:
         t = len(self)
         sums = np.zeros((t, t + 1))
         r_energy = 0.0
-        for start in range(0, len(r), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in blocks(len(r)):
             block, v, c = self._H[:t, rows], r[rows], curvature[rows]
             weight = 1 if self._weight is None else self._weight[rows]
             sums[:, :t] += (block * (c * weight)) @ block.T

@@ -7,6 +7,7 @@ length n: 0/1 for two classes, class numbers for many, real numbers for regressi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,11 @@ IntArray = npt.NDArray[np.integer]
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
 _MIN_CURVATURE = 1e-16
-_ROWS = 1 << 14  # rows summed at a time
+
+
+def blocks(n: int, size: int = 1 << 14) -> Iterator[slice]:
+    """Rows in blocks that stay in cache; their bounds do not depend on the number of threads."""
+    return (slice(start, start + size) for start in range(0, n, size))
 
 
 class Loss(ABC):
@@ -57,8 +62,7 @@ class Loss(ABC):
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the weighted mean loss, summed in float64 over blocks that stay in cache."""
         total, weights = 0.0, 0.0
-        for start in range(0, len(y), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in blocks(len(y)):
             losses = self.row_losses(y[rows], F[:, rows])
             if sample_weight is None:
                 total += float(losses.sum(dtype=np.float64))
@@ -117,8 +121,7 @@ def newton_steps(
 def leaf_sums(leaf: IntArray, n_leaves: int, v: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
     """Weighted sum of v in each leaf, in float64; by blocks, whose conversion stays in cache."""
     sums = np.zeros(n_leaves)
-    for start in range(0, len(leaf), _ROWS):
-        rows = slice(start, start + _ROWS)
+    for rows in blocks(len(leaf)):
         weighted = v[rows] if sample_weight is None else v[rows] * sample_weight[rows]
         sums += np.bincount(leaf[rows], weights=weighted, minlength=n_leaves)
     return sums
