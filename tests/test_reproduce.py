@@ -295,7 +295,15 @@ def test_a_page_without_results_says_so_and_one_that_cannot_be_written_too(tmp_p
 def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
     folds = " ".join(["0.8"] * 10)
     rows = [
-        {"dataset": "QSAR", "method": m, "fold": f, "ACC": 0.8 + 0.01 * f, "F1": 0.8, "AUC": 0.8, "params": "{}"}
+        {
+            "dataset": "QSAR",
+            "method": m,
+            "fold": f,
+            "ACC": 0.8 + 0.01 * f,
+            "F1": 0.8,
+            "AUC": 0.8,
+            "params": '{"max_depth": 3}',
+        }
         | {f"{metric}_folds": folds for metric in ("ACC", "F1", "AUC")}
         for m, n in (("RF", 4), ("ADA", 2))
         for f in range(n)
@@ -304,5 +312,6 @@ def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
     text = section("table2", tmp_path)
     assert "**QSAR, 2 to 4 trials a cell** (the paper: 50)" in text
     assert "| RF | 4 | 0.8300 |" in text
+    assert "| max_depth 3 |" in text
     assert "| GBDT | not run |" in text
     assert len(BASELINES) == 7

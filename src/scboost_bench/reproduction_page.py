@@ -235,7 +235,8 @@ def table2(out: Path) -> str:
                 folds = [float(v) for v in best[f"{metric}_folds"].split()]
                 mark = wilcoxon_mark(folds, mine).replace("*", "\\*") if len(mine) == len(folds) else ""
                 row += [_number(best_mean) + mark, _number(theirs), _difference(best_mean, theirs)]
-            rows.append([*row, best["params"].replace('"', "")])
+            chosen = json.loads(best["params"])
+            rows.append([*row, ", ".join(f"{name} {value:.3g}" for name, value in chosen.items())])
         for method in (SCBOOST_PAPER, SCBOOST):
             row = [method, "-"]
             for metric in METRICS:
