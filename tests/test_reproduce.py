@@ -13,7 +13,7 @@ from scboost_bench import datasets, reproduce, reproduction_page
 from scboost_bench.baselines import BASELINES, SCBOOST, SCBOOST_PAPER
 from scboost_bench.datasets import content_checksum
 from scboost_bench.protocol import KEY, SCORE_COLUMNS, StorageError, Task
-from scboost_bench.reproduce import EXPERIMENTS, OVER, TRAINING_ROWS, main, run
+from scboost_bench.reproduce import EXPERIMENTS, OVER, TRAINING_ROWS, main, run, values_that_differ
 from scboost_bench.reproduction_page import Results, paper, section, write_page
 
 N, POSITIVE = 120, 30
@@ -163,6 +163,9 @@ def test_the_measures_of_the_learners(data_dir, tmp_path, monkeypatch, name):
     for row in rows:
         if name == "table3" and int(row["learners"]) > 1:  # a perfect first tree leaves nothing to a second
             assert 0 <= float(row["Dis"]) <= 0.51
+            assert 0 <= float(row["differ"]) <= 1 - 1 / float(row["learners"])
+            assert (row["staged_differ"] == "") == (row["method"] in ("RF", "ADA"))
+            assert row["staged_differ"] == "" or 0 <= float(row["staged_differ"]) <= 0.5  # of two classes
             assert -1 <= float(row["Q-s"]) <= 1
         if name == "spectrum":
             s = [float(v) for v in row["singular_values"].split()]
@@ -315,3 +318,18 @@ def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
     assert "| max_depth 3 |" in text
     assert "| GBDT | not run |" in text
     assert len(BASELINES) == 7
+
+
+def test_values_that_differ_count_each_learner_with_itself():
+    rng = np.random.default_rng(0)
+    assert values_that_differ(rng.normal(size=(7, 100))) == pytest.approx(0.99)
+    assert values_that_differ(np.ones((7, 100))) == 0
+    H = rng.integers(0, 3, size=(11, 6)).astype(float)
+    assert values_that_differ(H) == pytest.approx(np.mean(H[:, :, None] != H[:, None, :]))
+
+
+def test_two_rows_of_the_printed_diversity_table_are_the_same():
+    printed = paper("table3")
+    of = {m: {(d, s): v for (d, method, s), v in printed.items() if method == m} for m in ("XGB", "LGBM", "CAT")}
+    assert len(of["XGB"]) == 9
+    assert of["XGB"] == of["LGBM"] != of["CAT"]
