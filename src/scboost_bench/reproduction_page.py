@@ -758,15 +758,16 @@ def _why(out: Path) -> str:
         text = _table(["dataset", "method", "printed", "honest protocol", setting], rows)
         return "".join(f"   {line}\n" for line in text.splitlines())
 
-    def disagreement_gap(methods: Sequence[str], column: str) -> str:
-        gaps = [
-            abs(ours - theirs)
+    def disagreements(methods: Sequence[str], column: str) -> list[tuple[str, float, float]]:
+        return [
+            (f"{dataset} {method}", theirs, ours)
             for dataset, method in product(votes.datasets(), methods)
             if (ours := votes.mean((dataset, method, ""), column)) is not None
             and (theirs := _printed("table3", dataset, method, "Dis")) is not None
         ]
-        return f"{max(gaps):.4f} ({len(gaps)} cells)" if gaps else "(not run)"
 
+    values = disagreements(("RF", "ADA", SCBOOST_PAPER), "differ")
+    stages = disagreements(("CAT", "NGB"), "staged_differ")
     return _prose("why").format(
         n_cells=len(cells),
         within_1=sum(gap <= 0.001 for gap in cells),
@@ -789,8 +790,9 @@ def _why(out: Path) -> str:
             and (theirs := _printed("table1", "QSAR", method, "ACC")) is not None
         ),
         oversampled=compared(["QSAR"] if other.rows else [], BASELINES, over),
-        values_gap=disagreement_gap(("RF", "ADA", SCBOOST_PAPER), "differ"),
-        stages_gap=disagreement_gap(("CAT", "NGB"), "staged_differ"),
+        values_gap=_number(max((abs(ours - theirs) for _, theirs, ours in values), default=None))
+        + f" ({len(values)} cells)",
+        stages=", ".join(f"{cell} {theirs:.4f} and {ours:.4f}" for cell, theirs, ours in stages) or "(not run)",
     )
 
 
