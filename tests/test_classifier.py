@@ -544,6 +544,16 @@ def test_missing_values_are_values():
     assert np.isfinite(model_of({}).fit(X2, y2).predict_proba(np.full((3, 5), np.nan))).all()
 
 
+def test_infinity_at_prediction_is_the_largest_number():
+    model = model_of({}).fit(X2, y2)
+    for infinity in (np.inf, -np.inf):
+        given, large = X2.copy(), X2.copy()
+        given[:, 0], large[:, 0] = infinity, np.sign(infinity) * 1e30
+        np.testing.assert_array_equal(model.predict_proba(given), model.predict_proba(large))
+        with pytest.raises(ValueError, match="infinity"):
+            model_of({"estimator": DecisionTreeRegressor(max_depth=2)}).fit(X2, y2).predict(given)
+
+
 def test_sparse_rows():
     rng = np.random.default_rng(0)
     X = sparse.csr_array(np.where(rng.random((300, 8)) < 0.4, rng.random((300, 8)), 0))

@@ -132,6 +132,7 @@ class TreeEnsemble(Ensemble):
         self._objective, self._categorical, self._feature_names = objective, categorical, feature_names
         self._trees: list[Tree] = []
         self._booster: xgboost.Booster | None = None
+        self._booster_threads: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_booster": None}
@@ -155,6 +156,7 @@ class TreeEnsemble(Ensemble):
         if self._booster is None:
             kept = np.flatnonzero(self.weights.any(axis=1))
             self._booster = self._build(kept, self.weights, self.intercept)
+            self._booster_threads = None
         return self._booster
 
     def _build(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> xgboost.Booster:
@@ -225,7 +227,9 @@ class TreeEnsemble(Ensemble):
     def scores(self, X: Any) -> FloatArray:
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
         booster = self.booster()
-        booster.set_param({"nthread": self.n_jobs})
+        if self._booster_threads != self.n_jobs:  # XGBoost takes longer to be told than to predict a few rows
+            booster.set_param({"nthread": self.n_jobs})
+            self._booster_threads = self.n_jobs
         if isinstance(X, sparse.csr_array):  # which inplace_predict refuses, as opposed to a matrix
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
         margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)

@@ -39,9 +39,7 @@ WHERE_THE_TIME_GOES = (
     "one thread. Handing their blocks to two threads was tried: each call is so short that the threads wait for "
     "Python's global lock, and nothing is gained below a million rows. To come nearer at two threads they would have "
     "to be compiled. The literal algorithm is not 20 times slower on wide shapes, where nearly all of its time is "
-    "scikit-learn's tree, a few times slower than XGBoost's, and its SVDs of few rows are cheap. Where predicting wide "
-    "rows takes longer than XGBoost's few milliseconds, it is scikit-learn's check for infinite values, which reads "
-    "every number once."
+    "scikit-learn's tree, a few times slower than XGBoost's, and its SVDs of few rows are cheap."
 )
 FIELDS = (
     "kind",
