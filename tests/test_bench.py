@@ -34,7 +34,7 @@ def fake_run(tmp_path, monkeypatch, calls):
 
     monkeypatch.setattr(bench, "time_once", time_once)
     monkeypatch.setattr(bench, "METHODS", ("XGBoost", "SCBoost"))
-    return bench.run(tmp_path, ((200, 6),), (1,), 2, scaling=False, memory=False, literal=False)
+    return bench.run(tmp_path, ((200, 6),), (1,), 2, only_shapes=True)
 
 
 def test_a_second_run_measures_nothing_again(tmp_path, monkeypatch):
@@ -76,6 +76,20 @@ def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path):
     assert {row["method"] for row in rows} == {*bench.BASES, *bench.BASES.values()}
 
 
+def test_short_actions_are_timed_many_times(monkeypatch):
+    clock = iter(float(t) for t in (0, 1, 10, 14, 20, 22, 30, 33))  # four actions of 1, 4, 2 and 3 seconds
+    monkeypatch.setattr(bench, "SHORT", 9)
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    assert bench.median_seconds(lambda: None) == 2.5
+
+
+def test_the_tree_matrix_is_timed_for_every_library():
+    for method in (*bench.METHODS, "RandomForest"):
+        predict, matrix = bench.time_matrix(method, 300, 6, 1)
+        assert predict > 0
+        assert matrix > 0
+
+
 def test_peers_have_the_shape_of_our_default():
     ours = bench.make_model("SCBoost", 1000, 50, 1)
     peer = bench.make_model("XGBoost", 1000, 50, 1)
@@ -99,6 +113,7 @@ def test_the_page_is_made_from_the_results(tmp_path):
             results.add(
                 kind="memory", rows=200_000, rounds=T, peak_bytes=200_000 * T * (8 if factor == 1.5 else 4), **own
             )
+        results.add(kind="trees", rows=100_000, rounds=100, predict_seconds=0.25, matrix_seconds=factor, **own)
     info = {
         "command": "scboost bench",
         "date": "2026-01-01",
@@ -116,6 +131,7 @@ def test_the_page_is_made_from_the_results(tmp_path):
     assert "above `import xgboost` | at most 0.3 | 0.40 (short) | |" in text
     assert "| SCBoost | 1.00 | 2.00 | 4.00 |" in text  # linear in rows, quadratic in rounds
     assert "| SCBoost, paper form | 76 MB | 305 MB | 4.00 |" in text  # 8 bytes, of which XGBoost's are 4
+    assert "| SCBoost | 0.250 s | 4.80 |  |  |" in text
     assert (tmp_path / "docs" / "figures" / "speed.png").stat().st_size > 1000
 
 

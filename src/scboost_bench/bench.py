@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scboost import SCBoostClassifier
 from scboost._estimators import auto_learning_rate
 from scboost._progress import Progress
+from scboost._treematrix import tree_matrix
 from scboost_bench.protocol import versions
 
 Array = npt.NDArray[np.float32]
@@ -29,6 +30,9 @@ SHAPES = ((2_340, 500), (3_375, 1_776), (13_000, 16), (100_000, 30), (1_000_000,
 N_ROUNDS = 100
 WIDE = 500
 BASES = {"SCBoost": "XGBoost", "SCBoost, paper form": "XGBoost, depth 5"}
+MATRIX_TWINS = ("XGBoost, depth 5", "SCBoost, paper form")  # read by the code of their namesakes
+MATRIX_SHAPE = (100_000, 30)
+SHORT = 0.2
 LITERAL_ROUNDS = 10
 LITERAL_SIZE = 4_000_000  # numbers in the training rows above which the literal algorithm is not run to the end
 WHERE_THE_TIME_GOES = (
@@ -51,6 +55,7 @@ FIELDS = (
     "repeat",
     "fit_seconds",
     "predict_seconds",
+    "matrix_seconds",
     "peak_bytes",
 )
 
@@ -102,7 +107,11 @@ def make_model(method: str, n: int, rounds: int, threads: int, rate: float | Non
         return CatBoostClassifier(
             n_estimators=rounds, thread_count=threads, learning_rate=rate, depth=6, verbose=0, allow_writing_files=False
         )
-    raise ValueError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+    if method == "RandomForest":
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(n_estimators=rounds, n_jobs=threads, max_depth=12)
+    raise ValueError(f"unknown method {method!r}; known: {', '.join((*METHODS, 'RandomForest'))}")
 
 
 METHODS = (
@@ -128,9 +137,28 @@ def time_once(
         start = time.perf_counter()
         model.fit(X, y)
         model.predict_proba(X[:2])  # whatever is made on first use belongs to the fit's side of the ledger
-        ready = time.perf_counter()
-        model.predict_proba(X)
-        return ready - start, time.perf_counter() - ready
+        return time.perf_counter() - start, median_seconds(lambda: model.predict_proba(X))
+
+
+def median_seconds(action: Callable[[], object]) -> float:
+    """Median time of an action, done again until `SHORT` seconds have passed: one call of milliseconds says little."""
+    times: list[float] = []
+    while sum(times) < SHORT:
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def time_matrix(method: str, n: int, d: int, threads: int) -> tuple[float, float]:
+    """Seconds of one prediction of all rows and of the matrix of all trees' predictions."""
+    from threadpoolctl import threadpool_limits
+
+    X, y = make_data(n, d)
+    with threadpool_limits(threads):
+        model = make_model(method, n, N_ROUNDS, threads).fit(X, y)
+        tree_matrix(model, X[:2])
+        return median_seconds(lambda: model.predict_proba(X)), median_seconds(lambda: tree_matrix(model, X))
 
 
 def time_literal(X: Array, y: npt.NDArray[np.int64], rounds: int) -> float:
@@ -241,11 +269,9 @@ def run(
     threads: tuple[int, ...] = (1, 2),
     repeat: int = 3,
     *,
-    scaling: bool = True,
-    memory: bool = True,
-    literal: bool = True,
+    only_shapes: bool = False,
 ) -> Results:
-    """Measure everything; runs alternate between the methods."""
+    """Measure everything, or fits and predictions of the shapes only; runs alternate between the methods."""
     results = Results(output / "bench.csv")
     methods = installed(METHODS)
     tasks: list[tuple[str, Callable[[], None]]] = []
@@ -280,6 +306,16 @@ def run(
 
         return task
 
+    def matrix_task(method: str, n_threads: int, i: int) -> Callable[[], None]:
+        def task() -> None:
+            n, d = MATRIX_SHAPE
+            key = {"method": method, "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads, "repeat": i}
+            if not results.has(kind="trees", **key):
+                predict, matrix = time_matrix(method, n, d, n_threads)
+                results.add(kind="trees", predict_seconds=predict, matrix_seconds=matrix, **key)
+
+        return task
+
     def memory_task(method: str, n: int, rounds: int) -> Callable[[], None]:
         def task() -> None:
             key = {"method": method, "rows": n, "columns": 16, "rounds": rounds, "threads": 1, "repeat": 0}
@@ -291,7 +327,7 @@ def run(
     for n_threads in threads:
         for i in range(repeat):
             tasks += [(f"{n} x {d}", shape_task(n, d, n_threads, i)) for n, d in shapes]
-    if scaling:
+    if not only_shapes:
         ours = ("XGBoost", "SCBoost", "SCBoost, paper form")
         for i in range(repeat):
             tasks += [
@@ -300,10 +336,15 @@ def run(
             tasks += [
                 ("by rounds", scaling_task("rounds", m, 10_000, T, i)) for T in (50, 100, 200, 400, 800) for m in ours
             ]
-    if memory:
+        tasks += [
+            ("trees", matrix_task(method, n_threads, i))
+            for n_threads in threads
+            for i in range(repeat)
+            for method in (*methods, "RandomForest")
+            if method not in MATRIX_TWINS
+        ]
         for m in ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form"):
             tasks += [("memory", memory_task(m, 200_000, T)) for T in (50, 200)]
-    if literal:
         tasks += [("literal", literal_task(n, d)) for n, d in shapes]
     with Progress(len(tasks), "bench") as progress:
         for label, task in tasks:
@@ -463,6 +504,27 @@ def targets(results: Results, import_time: float) -> list[str]:
     return lines
 
 
+def matrix_table(results: Results) -> list[str]:
+    """Markdown section: what `tree_matrix` takes, as multiples of the model's own prediction."""
+    n, d = MATRIX_SHAPE
+    lines = [
+        "## The matrix of all trees' predictions",
+        "",
+        f"`tree_matrix` of {N_ROUNDS} trees on {n:,} x {d}, over the model's own `predict_proba`; asked: at most 3.",
+        "",
+        "| | predict, 1 thread | ratio | predict, 2 threads | ratio |",
+        "|---|---|---|---|---|",
+    ]
+    for method in dict.fromkeys(row["method"] for row in results.rows if row["kind"] == "trees"):
+        cells = []
+        for n_threads in (1, 2):
+            key = {"kind": "trees", "method": method, "threads": n_threads}
+            predict, matrix = (results.median(field, **key) for field in ("predict_seconds", "matrix_seconds"))
+            cells += [f"{predict:.3f} s", f"{matrix / predict:.2f}"] if results.has(**key) else ["", ""]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def page(results: Results, output: Path, docs: Path) -> None:
     """Write docs/speed.md and its figure from the result files."""
     info = json.loads((output / "bench.json").read_text())
@@ -520,6 +582,8 @@ def page(results: Results, output: Path, docs: Path) -> None:
         "200,000 rows, 16 columns, one thread; the fit alone in a process of its own, training rows not counted.",
         "",
     ]
+    if results.has(kind="trees"):
+        lines += [*matrix_table(results), ""]
     if (output / "profile.csv").exists():
         with (output / "profile.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -593,7 +657,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--repeat", type=int, default=3, help="runs of each method (%(default)s)")
     parser.add_argument("--profile", action="store_true", help="also split our time into its parts")
-    parser.add_argument("--only-shapes", action="store_true", help="leave out growth, memory and the literal algorithm")
+    parser.add_argument("--only-shapes", action="store_true", help="fits and predictions of the shapes, nothing else")
     parser.add_argument(
         "--output", type=Path, default=Path("scboost-bench"), help="folder of the results; goes on there (%(default)s)"
     )
@@ -608,10 +672,7 @@ def _command(args: argparse.Namespace) -> int:
     if args.repeat < 1:
         print(f"--repeat {args.repeat}: at least 1", file=sys.stderr)
         return 2
-    more = not args.only_shapes
-    results = run(
-        args.output, tuple(args.shapes), tuple(args.threads), args.repeat, scaling=more, memory=more, literal=more
-    )
+    results = run(args.output, tuple(args.shapes), tuple(args.threads), args.repeat, only_shapes=args.only_shapes)
     if args.profile:
         profile(args.output, tuple(args.shapes))
     info = {
@@ -622,7 +683,7 @@ def _command(args: argparse.Namespace) -> int:
         "import_seconds": import_seconds(),
     }
     (args.output / "bench.json").write_text(json.dumps(info, indent=1) + "\n")
-    if more:
+    if not args.only_shapes:
         page(results, args.output, args.docs)
     for n_threads in args.threads:
         print(f"\nfit, {n_threads} thread(s), ratio to XGBoost")
