@@ -1,6 +1,7 @@
 """A re-weighted model predicts the weighted sum of the trees, in its own library, and the weights are optimal."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -285,3 +286,6 @@ def test_the_experiment_runs_goes_on_and_renders(tmp_path, monkeypatch):
     assert out.read_bytes() == before
     pruning.render(out, page)
     assert "Pruned to 25 against *all trees*" in page.read_text()
+    pictures = re.findall(r"\((figures/.*?)\)", page.read_text())
+    assert len(pictures) == 2
+    assert all((tmp_path / picture).stat().st_size > 10_000 for picture in pictures)
