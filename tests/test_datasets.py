@@ -233,6 +233,9 @@ def test_undersampling_keeps_the_minority_and_as_many_others():
     assert rows.tolist() != undersample(y, 43).tolist()
     assert len(set(rows)) == 20
     assert set(range(90, 100)) <= set(rows)
+    drawn = undersample(y, 42, replace=True)
+    assert np.bincount(y[drawn]).tolist() == [10, 10]
+    assert len({row for row in drawn if row >= 90}) < 10
 
 
 def test_oversampling_keeps_every_row_and_repeats_the_minority():

@@ -13,7 +13,7 @@ from scboost_bench import datasets, reproduce, reproduction_page
 from scboost_bench.baselines import BASELINES, SCBOOST, SCBOOST_PAPER
 from scboost_bench.datasets import content_checksum
 from scboost_bench.protocol import KEY, SCORE_COLUMNS, StorageError, Task
-from scboost_bench.reproduce import EXPERIMENTS, OVER, TRAINING_ROWS, main, run, values_that_differ
+from scboost_bench.reproduce import DRAWN, EXPERIMENTS, OVER, TRAINING_ROWS, UNDER, main, run, values_that_differ
 from scboost_bench.reproduction_page import Results, paper, section, write_page
 
 N, POSITIVE = 120, 30
@@ -116,13 +116,18 @@ def test_noise_flips_that_many_training_labels_and_no_test_label(data_dir, fits,
 def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
     task = Task("QSAR", "RF", 0)
     reproduce.defaults(task, {}, data_dir)
-    reproduce.leaky(task, EXPERIMENTS["protocols"].settings[TRAINING_ROWS], data_dir)
-    reproduce.leaky(task, EXPERIMENTS["protocols"].settings[OVER], data_dir)
-    honest, all_rows, over = (len(rows_of(X) & rows_of(X_test)) for X, _, X_test, _ in fits)
-    assert honest == 0
+    settings = (TRAINING_ROWS, UNDER, OVER, DRAWN)
+    for setting in settings:
+        reproduce.leaky(task, EXPERIMENTS["protocols"].settings[setting], data_dir)
+    honest, all_rows, under, over, drawn = (len(rows_of(X) & rows_of(X_test)) for X, _, X_test, _ in fits)
+    assert honest == under == 0
     assert all_rows == len(fits[1][2])
     assert over > 0
-    assert fits[2][3].mean() == 0.5
+    assert drawn > 0
+    assert [len(X) + len(X_test) for X, _, X_test, _ in fits[2:]] == [2 * POSITIVE, 2 * (N - POSITIVE), 2 * POSITIVE]
+    assert all(y_test.mean() == 0.5 for *_, y_test in fits[2:])
+    reproduce.leaky(Task("QSAR", "RF", 1), EXPERIMENTS["protocols"].settings[DRAWN], data_dir)
+    assert rows_of(np.vstack([fits[4][0], fits[4][2]])) != rows_of(np.vstack([fits[5][0], fits[5][2]]))
 
 
 def test_the_literal_algorithm_reports_its_collapse(data_dir, tmp_path):
@@ -333,3 +338,9 @@ def test_two_rows_of_the_printed_diversity_table_are_the_same():
     of = {m: {(d, s): v for (d, method, s), v in printed.items() if method == m} for m in ("XGB", "LGBM", "CAT")}
     assert len(of["XGB"]) == 9
     assert of["XGB"] == of["LGBM"] != of["CAT"]
+
+
+def test_the_printed_accuracies_of_scene_are_counts_among_twice_its_positives():
+    rounding = 0.5e-4
+    assert reproduction_page._from_whole("Scene", 862) <= 862 * rounding
+    assert reproduction_page._from_whole("Scene", 2407) > 2407 * rounding

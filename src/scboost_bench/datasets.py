@@ -319,7 +319,7 @@ def _checked(entry: DatasetInfo, frame: Any, y: NDArray[np.int64], source: str) 
     return Dataset(entry.name, X, y, source, content_checksum([str(c) for c in frame.columns], X, y))
 
 
-def undersample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+def undersample(y: NDArray[np.int64], seed: int, *, replace: bool = False) -> NDArray[np.int64]:
     """Rows that stay when the larger class is cut, at random, to the size of the smaller.
 
     Parameters
@@ -327,6 +327,8 @@ def undersample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     y : ndarray of shape (n,)
         Labels 0 and 1.
     seed : int
+    replace : bool, default=False
+        Whether to draw the rows of both classes with replacement.
 
     Returns
     -------
@@ -343,7 +345,7 @@ def undersample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(seed)
     classes = [np.flatnonzero(y == label) for label in (0, 1)]
     size = min(map(len, classes))
-    return np.sort(np.concatenate([rng.choice(rows, size, replace=False) for rows in classes]))
+    return np.sort(np.concatenate([rng.choice(rows, size, replace=replace) for rows in classes]))
 
 
 def oversample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ import numpy as np
 from scboost_bench.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER
 from scboost_bench.datasets import REGISTRY
 from scboost_bench.protocol import KEY, N_FOLDS, wilcoxon_mark
+from scboost_bench.reproduce import DRAWN, DRAWN_ORDINARY, ORDINARY, OVER, TRAINING_ROWS, UNDER
 
 METRICS = ("ACC", "F1", "AUC")
 Row = dict[str, str]
@@ -742,21 +743,32 @@ def _why(out: Path) -> str:
         and (theirs := _printed("table1", dataset, SCBOOST_PAPER, "ACC")) is not None
     ]
     energy = {cell[0]: literal.vectors(cell, "energy_kept").mean(axis=0) for cell in literal.cells}
-    over, train = "over-sampled before the split", "scored on training rows"
 
-    def compared(datasets: Iterable[str], methods: Iterable[str], setting: str) -> str:
-        rows = [
-            [
-                dataset,
-                method,
-                _number(_printed("table1", dataset, method, "ACC"), 3),
-                _number(table.mean((dataset, method, ""), "ACC"), 3),
-                _number(other.mean((dataset, method, setting), "ACC"), 3),
-            ]
-            for dataset, method in product(datasets, methods)
-        ]
-        text = _table(["dataset", "method", "printed", "honest protocol", setting], rows)
-        return "".join(f"   {line}\n" for line in text.splitlines())
+    def compared(dataset: str, method: str, metric: str, setting: str, digits: int) -> list[str]:
+        ours = table.mean((dataset, method, ""), metric), other.mean((dataset, method, setting), metric)
+        return [_number(value, digits) for value in (_printed("table1", dataset, method, metric), *ours)]
+
+    def nearness(results: Results, dataset: str, setting: str) -> str:
+        found = _gaps(results, dataset, setting, ("ACC",))
+        return f"{np.mean(found):.3f} ({sum(gap <= 0.01 for gap in found)} of {len(found)})" if found else "-"
+
+    schemes = (UNDER, OVER, DRAWN)
+    resampled = [
+        [dataset, nearness(table, dataset, ""), *(nearness(other, dataset, scheme) for scheme in schemes)]
+        for dataset in ("QSAR", "Scene", "Creditcard")
+        if dataset in other.datasets()
+    ]
+    leaks = [
+        [dataset, method, *compared(dataset, method, "ACC", TRAINING_ROWS, 3)]
+        for dataset, method in product(other.datasets(), (SCBOOST_PAPER, SCBOOST, "RF", "LGBM"))
+        if (dataset, method, TRAINING_ROWS) in other.cells
+    ]
+    ordinary = [
+        [dataset, metric, *compared(dataset, "NGB", metric, ORDINARY, 4)]
+        for dataset, metric in product(other.datasets(), METRICS)
+        if (dataset, "NGB", ORDINARY) in other.cells
+    ]
+    twice = {name: 2 * REGISTRY[name].n_positive for name in ("QSAR", "Scene")}  # in both the smaller class
 
     def disagreements(methods: Sequence[str], column: str) -> list[tuple[str, float, float]]:
         return [
@@ -782,27 +794,42 @@ def _why(out: Path) -> str:
         energy_50=_shares(energy, 49),
         with_projection=_range([ablation.mean((d, SCBOOST_PAPER, "SRP"), "ACC") for d in ablation.datasets()]),
         without_projection=_range([ablation.mean((d, SCBOOST_PAPER, "neither"), "ACC") for d in ablation.datasets()]),
-        leaks=compared(other.datasets(), (SCBOOST_PAPER, SCBOOST, "RF", "LGBM"), train),
-        n_reached=sum(
-            abs(ours - theirs) <= 0.01
-            for method in BASELINES
-            if (ours := other.mean(("QSAR", method, over), "ACC")) is not None
-            and (theirs := _printed("table1", "QSAR", method, "ACC")) is not None
-        ),
-        oversampled=compared(["QSAR"] if other.rows else [], BASELINES, over),
+        leaks=_indented(["dataset", "method", "printed", "honest protocol", TRAINING_ROWS], leaks),
+        balanced_rows=" and ".join(map(str, twice.values())),
+        balanced_distance=_number(max(_from_whole(name, n) for name, n in twice.items()), 2),
+        whole_distance=_number(max(_from_whole(name, REGISTRY[name].n_rows) for name in twice), 2),
+        resampled=_indented(["dataset", "honest protocol", *schemes], resampled),
+        scene_ngb=", ".join(
+            f"{name} {_number(other.mean(('Scene', 'NGB', setting), 'ACC'), 3)}"
+            for name, setting in (("drawn", DRAWN), ("drawn and without natural gradients", DRAWN_ORDINARY))
+        )
+        + f", printed {_number(_printed('table1', 'Scene', 'NGB', 'ACC'), 3)}",
+        ordinary=_indented(["dataset", "metric", "printed", "default", ORDINARY], ordinary),
         values_gap=_number(max((abs(ours - theirs) for _, theirs, ours in values), default=None))
         + f" ({len(values)} cells)",
         stages=", ".join(f"{cell} {theirs:.4f} and {ours:.4f}" for cell, theirs, ours in stages) or "(not run)",
     )
 
 
-def _gaps(table: Results, dataset: str) -> list[float]:
+def _indented(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Render a table inside a numbered item."""
+    return "".join(f"   {line}\n" for line in _table(header, rows).splitlines()) if rows else "   (not run)\n"
+
+
+def _from_whole(dataset: str, n: int) -> float:
+    """Largest distance of a printed accuracy times n from a whole number."""
+    printed = (_printed("table1", dataset, method, "ACC") for method in METHODS)
+    counts = [n * value for value in printed if value is not None]
+    return max(abs(count - round(count)) for count in counts)
+
+
+def _gaps(table: Results, dataset: str, setting: str = "", metrics: Sequence[str] = METRICS) -> list[float]:
     """Absolute differences from the printed figures over the baseline cells of a set."""
     return [
         abs(ours - theirs)
         for method in BASELINES
-        for metric in METRICS
-        if (ours := table.mean((dataset, method, ""), metric)) is not None
+        for metric in metrics
+        if (ours := table.mean((dataset, method, setting), metric)) is not None
         and (theirs := _printed("table1", dataset, method, metric)) is not None
     ]
 
