@@ -28,12 +28,18 @@ def test_shapes_are_read():
 
 
 def fake_run(tmp_path, monkeypatch, calls):
-    def time_once(method, X, y, rounds, threads, rate=None):
+    def time_fit(method, X, y, rounds, threads, rate=None):
         calls.append((method, len(X), rounds, threads))
-        return len(calls) / 10, 0.5
+        return len(calls) / 10
 
-    monkeypatch.setattr(bench, "time_once", time_once)
+    def time_predictions(models, X, threads):
+        calls.append((*models, len(X), threads))
+        return dict.fromkeys(models, 0.5)
+
+    monkeypatch.setattr(bench, "time_fit", time_fit)
+    monkeypatch.setattr(bench, "time_predictions", time_predictions)
     monkeypatch.setattr(bench, "METHODS", ("XGBoost", "SCBoost"))
+    monkeypatch.setattr(bench, "N_ROUNDS", 3)
     return bench.run(tmp_path, ((200, 6),), (1,), 2, only_shapes=True)
 
 
@@ -41,9 +47,10 @@ def test_a_second_run_measures_nothing_again(tmp_path, monkeypatch):
     calls = []
     first = fake_run(tmp_path, monkeypatch, calls)
     # runs alternate between the methods
-    assert [c[0] for c in calls] == ["XGBoost", "SCBoost"] * 2
+    assert [c[0] for c in calls[:4]] == ["XGBoost", "SCBoost"] * 2
+    assert calls[4:] == [("XGBoost", "SCBoost", 200, 1)] * 2
     second = fake_run(tmp_path, monkeypatch, calls)
-    assert len(calls) == 4
+    assert len(calls) == 6
     assert second.rows == first.rows
 
 
@@ -83,6 +90,25 @@ def test_short_actions_are_timed_many_times(monkeypatch):
     assert bench.median_seconds(lambda: None) == 2.5
 
 
+def test_predictions_take_turns_and_are_those_of_the_models(monkeypatch):
+    X, y = bench.make_data(300, 6)
+    models = {method: bench.make_model(method, 300, 3, 2).fit(X, y) for method in bench.METHODS}
+    expected = {method: model.predict_proba(X) for method, model in models.items()}
+    seen = []
+    predict = bench.predict
+
+    def record(model, X, threads):
+        seen.append((model, len(X)))
+        return predict(model, X, threads)
+
+    monkeypatch.setattr(bench, "predict", record)
+    monkeypatch.setattr(bench, "SHORT", 1e-9)
+    assert list(bench.time_predictions(models, X, 1)) == list(models)
+    assert seen == [(model, 2) for model in models.values()] + [(model, 300) for model in models.values()]
+    for method, model in models.items():
+        np.testing.assert_array_equal(predict(model, X, 1), expected[method])
+
+
 def test_the_tree_matrix_is_timed_for_every_library():
     for method in (*bench.METHODS, "RandomForest"):
         predict, matrix = bench.time_matrix(method, 300, 6, 1)
@@ -104,7 +130,8 @@ def test_the_page_is_made_from_the_results(tmp_path):
     results = bench.Results(tmp_path / "bench.csv")
     for method, factor in (("XGBoost", 1.0), ("SCBoost", 1.2), ("SCBoost, paper form", 1.5), ("XGBoost, depth 5", 1.0)):
         own = {"method": method, "threads": 1, "repeat": 0, "columns": 16}
-        results.add(kind="shape", rows=200, rounds=100, fit_seconds=factor, predict_seconds=1.0, **own)
+        results.add(kind="shape", rows=200, rounds=100, fit_seconds=factor, **own)
+        results.add(kind="predict", rows=200, rounds=100, predict_seconds=1.0, **own)
         for n in (10, 100):
             results.add(kind="rows", rows=n, rounds=50, fit_seconds=factor * n, **own)
         for T in (400, 800):

@@ -45,6 +45,7 @@ WHERE_THE_TIME_GOES = (
     "to be compiled. The literal algorithm is not 20 times slower on wide shapes, where nearly all of its time is "
     "scikit-learn's tree, a few times slower than XGBoost's, and its SVDs of few rows are cheap."
 )
+KINDS = {"fit_seconds": "shape", "predict_seconds": "predict"}
 FIELDS = (
     "kind",
     "method",
@@ -125,10 +126,10 @@ METHODS = (
 )
 
 
-def time_once(
+def time_fit(
     method: str, X: Array, y: npt.NDArray[np.int64], rounds: int, threads: int, rate: float | None = None
-) -> tuple[float, float]:
-    """Seconds of one fit and of one prediction of all rows."""
+) -> float:
+    """Seconds of one fit, with whatever is made when the model first predicts."""
     from threadpoolctl import threadpool_limits
 
     model = make_model(method, len(X), rounds, threads, rate)
@@ -136,8 +137,33 @@ def time_once(
     with threadpool_limits(threads):
         start = time.perf_counter()
         model.fit(X, y)
-        model.predict_proba(X[:2])  # whatever is made on first use belongs to the fit's side of the ledger
-        return time.perf_counter() - start, median_seconds(lambda: model.predict_proba(X))
+        model.predict_proba(X[:2])
+        return time.perf_counter() - start
+
+
+def predict(model: Any, X: Array, threads: int) -> Any:
+    """Predict all rows with a fitted model, whatever number of threads it was fitted with."""
+    if "thread_count" in model.get_params():  # CatBoost, which does not let a fitted model be changed
+        return model.predict_proba(X, thread_count=threads)
+    if "n_jobs" in model.get_params() and model.n_jobs != threads:
+        model.set_params(n_jobs=threads)
+    return model.predict_proba(X)
+
+
+def time_predictions(models: dict[str, Any], X: Array, threads: int) -> dict[str, float]:
+    """Median seconds of each model's prediction of all rows; the models take turns until each had `SHORT` seconds."""
+    from threadpoolctl import threadpool_limits
+
+    times: dict[str, list[float]] = {method: [] for method in models}
+    with threadpool_limits(threads):
+        for model in models.values():
+            predict(model, X[:2], threads)
+        while min(map(sum, times.values())) < SHORT:
+            for method, model in models.items():
+                start = time.perf_counter()
+                predict(model, X, threads)
+                times[method].append(time.perf_counter() - start)
+    return {method: statistics.median(seconds) for method, seconds in times.items()}
 
 
 def median_seconds(action: Callable[[], object]) -> float:
@@ -158,7 +184,7 @@ def time_matrix(method: str, n: int, d: int, threads: int) -> tuple[float, float
     with threadpool_limits(threads):
         model = make_model(method, n, N_ROUNDS, threads).fit(X, y)
         tree_matrix(model, X[:2])
-        return median_seconds(lambda: model.predict_proba(X)), median_seconds(lambda: tree_matrix(model, X))
+        return median_seconds(lambda: predict(model, X, threads)), median_seconds(lambda: tree_matrix(model, X))
 
 
 def time_literal(X: Array, y: npt.NDArray[np.int64], rounds: int) -> float:
@@ -282,8 +308,29 @@ def run(
             for method in methods:
                 key = {"method": method, "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads, "repeat": i}
                 if not results.has(kind="shape", **key):
-                    fit, predict = time_once(method, X, y, N_ROUNDS, n_threads)
-                    results.add(kind="shape", fit_seconds=fit, predict_seconds=predict, **key)
+                    results.add(kind="shape", fit_seconds=time_fit(method, X, y, N_ROUNDS, n_threads), **key)
+
+        return task
+
+    def predict_task(n: int, d: int) -> Callable[[], None]:
+        def task() -> None:
+            missing = [
+                (n_threads, i)
+                for i in range(repeat)
+                for n_threads in threads
+                if not all(
+                    results.has(kind="predict", method=m, rows=n, columns=d, threads=n_threads, repeat=i)
+                    for m in methods
+                )
+            ]
+            if not missing:
+                return
+            X, y = make_data(n, d)
+            models = {method: make_model(method, n, N_ROUNDS, max(threads)).fit(X, y) for method in methods}
+            for n_threads, i in missing:
+                key = {"kind": "predict", "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads}
+                for method, seconds in time_predictions(models, X, n_threads).items():
+                    results.add(method=method, repeat=i, predict_seconds=seconds, **key)
 
         return task
 
@@ -301,7 +348,7 @@ def run(
             key = {"method": method, "rows": n, "columns": 16, "rounds": rounds, "threads": 1, "repeat": i}
             if not results.has(kind=kind, **key):
                 # One rate for all: with smaller steps trees stay larger, which is not what is asked here.
-                fit, _ = time_once(method, *make_data(n, 16), rounds, 1, rate=auto_learning_rate(10_000, N_ROUNDS))
+                fit = time_fit(method, *make_data(n, 16), rounds, 1, rate=auto_learning_rate(10_000, N_ROUNDS))
                 results.add(kind=kind, fit_seconds=fit, **key)
 
         return task
@@ -311,8 +358,8 @@ def run(
             n, d = MATRIX_SHAPE
             key = {"method": method, "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads, "repeat": i}
             if not results.has(kind="trees", **key):
-                predict, matrix = time_matrix(method, n, d, n_threads)
-                results.add(kind="trees", predict_seconds=predict, matrix_seconds=matrix, **key)
+                own, matrix = time_matrix(method, n, d, n_threads)
+                results.add(kind="trees", predict_seconds=own, matrix_seconds=matrix, **key)
 
         return task
 
@@ -327,6 +374,7 @@ def run(
     for n_threads in threads:
         for i in range(repeat):
             tasks += [(f"{n} x {d}", shape_task(n, d, n_threads, i)) for n, d in shapes]
+    tasks += [(f"predict {n} x {d}", predict_task(n, d)) for n, d in shapes]
     if not only_shapes:
         ours = ("XGBoost", "SCBoost", "SCBoost, paper form")
         for i in range(repeat):
@@ -432,7 +480,7 @@ def ratio_table(results: Results, field: str, n_threads: int) -> list[str]:
     for method in methods:
         cells = []
         for n, d in shapes:
-            key = {"kind": "shape", "rows": n, "columns": d}
+            key = {"kind": KINDS[field], "rows": n, "columns": d}
             threads = 1 if method == "literal" else n_threads
             own = results.median(field, method=method, threads=threads, **key)
             base = results.median(field, method="XGBoost", threads=threads, **key)
@@ -468,7 +516,7 @@ def targets(results: Results, import_time: float) -> list[str]:
     def ratios(field: str, method: str, base: str, chosen: list[tuple[int, int]], n_threads: int) -> list[float]:
         found = []
         for n, d in chosen:
-            key = {"kind": "shape", "rows": n, "columns": d, "threads": n_threads}
+            key = {"kind": KINDS[field], "rows": n, "columns": d, "threads": n_threads}
             found.append(results.median(field, method=method, **key) / results.median(field, method=base, **key))
         return [ratio for ratio in found if not np.isnan(ratio)]
 
@@ -486,12 +534,12 @@ def targets(results: Results, import_time: float) -> list[str]:
         return ", ".join(f"{n:,} x {d:,}" for n, d in chosen)
 
     both = (1, 2)
-    fit, predict = "fit_seconds", "predict_seconds"
+    fit, own = "fit_seconds", "predict_seconds"
     add(f"fit / XGBoost, {names(wide)}", 1.15, [ratios(fit, "SCBoost", "XGBoost", wide, t) for t in both])
     add(f"fit / XGBoost, {names(narrow)}", 1.4, [ratios(fit, "SCBoost", "XGBoost", narrow, t) for t in both])
     paper = [ratios(fit, "SCBoost, paper form", "XGBoost", shapes, t) for t in both]
     add(f"paper form / XGBoost, {names(shapes)}", 1.8, paper)
-    add(f"predict / XGBoost, {names(shapes)}", 1.05, [ratios(predict, "SCBoost", "XGBoost", shapes, t) for t in both])
+    add(f"predict / XGBoost, {names(shapes)}", 1.05, [ratios(own, "SCBoost", "XGBoost", shapes, t) for t in both])
     add(f"literal / SCBoost, {names(shapes)}", 20, [ratios(fit, "literal", "SCBoost", shapes, 1)], at_least=True)
     large = [shape for shape in shapes if shape == (100_000, 30)]
     add(f"literal / SCBoost, {names(large)}", 100, [ratios(fit, "literal", "SCBoost", large, 1)], at_least=True)
@@ -519,8 +567,8 @@ def matrix_table(results: Results) -> list[str]:
         cells = []
         for n_threads in (1, 2):
             key = {"kind": "trees", "method": method, "threads": n_threads}
-            predict, matrix = (results.median(field, **key) for field in ("predict_seconds", "matrix_seconds"))
-            cells += [f"{predict:.3f} s", f"{matrix / predict:.2f}"] if results.has(**key) else ["", ""]
+            own, matrix = (results.median(field, **key) for field in ("predict_seconds", "matrix_seconds"))
+            cells += [f"{own:.3f} s", f"{matrix / own:.2f}"] if results.has(**key) else ["", ""]
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return lines
 
@@ -539,7 +587,7 @@ def page(results: Results, output: Path, docs: Path) -> None:
         (
             f"{N_ROUNDS} rounds for every method, the same learning rate, depth 6 (31 leaves for LightGBM and "
             "HistGradientBoosting, depth 5 for the rows that say so). Figures are ratios of medians to XGBoost "
-            "with the same shape of trees in the same run; runs alternate between the methods. "
+            "with the same shape of trees in the same run; fits and predictions alternate between the methods. "
             "`SCBoost, paper form` projects on all history; compare it with `XGBoost, depth 5`. "
             "`literal` is the algorithm as printed (an SVD a round, a scikit-learn tree); on shapes of more than "
             f"{LITERAL_SIZE:,} numbers run for {LITERAL_ROUNDS} rounds and multiplied up to {N_ROUNDS}, a lower bound, "
