@@ -225,6 +225,7 @@ def test_the_readmes_table_is_that_of_the_results():
     root = Path(__file__).parents[1]
     text = (root / "README.md").read_text()
     assert headline.update(text, root / "results" / "study") == text
+    assert headline.update_speed(text, root / "results" / "speed") == text
     with pytest.raises(ValueError, match="headline: begin"):
         headline.update("nothing", root / "results" / "study")
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,29 +152,29 @@ def predict(model: Any, X: Array, threads: int) -> Any:
 
 
 def time_predictions(models: dict[str, Any], X: Array, threads: int) -> dict[str, float]:
-    """Median seconds of each model's prediction of all rows; the models take turns until each had `SHORT` seconds."""
+    """Median seconds of each model's prediction of all rows; the models take turns."""
     from threadpoolctl import threadpool_limits
 
-    times: dict[str, list[float]] = {method: [] for method in models}
     with threadpool_limits(threads):
         for model in models.values():
             predict(model, X[:2], threads)
-        while min(map(sum, times.values())) < SHORT:
-            for method, model in models.items():
-                start = time.perf_counter()
-                predict(model, X, threads)
-                times[method].append(time.perf_counter() - start)
-    return {method: statistics.median(seconds) for method, seconds in times.items()}
+        return take_turns({method: partial(predict, model, X, threads) for method, model in models.items()})
+
+
+def take_turns(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median time of each action, done in turn until each took `SHORT` seconds: a few milliseconds say little."""
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    while min(map(sum, times.values())) < SHORT:
+        for name, action in actions.items():
+            start = time.perf_counter()
+            action()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 def median_seconds(action: Callable[[], object]) -> float:
-    """Median time of an action, done again until `SHORT` seconds have passed: one call of milliseconds says little."""
-    times: list[float] = []
-    while sum(times) < SHORT:
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    """Median time of one action; see `take_turns`."""
+    return take_turns({"": action})[""]
 
 
 def time_matrix(method: str, n: int, d: int, threads: int) -> tuple[float, float]:
@@ -274,6 +275,18 @@ class Results:
             if row[field] and all(row[name] == str(value) for name, value in key.items())
         ]
         return statistics.median(found) if found else float("nan")
+
+    def ratios(self, field: str, method: str, base: str, shapes: list[tuple[int, int]], n_threads: int) -> list[float]:
+        """Medians of a method over those of another, for the shapes that were measured."""
+        found = []
+        for n, d in shapes:
+            key = {"kind": KINDS[field], "rows": n, "columns": d, "threads": n_threads}
+            found.append(self.median(field, method=method, **key) / self.median(field, method=base, **key))
+        return [ratio for ratio in found if not np.isnan(ratio)]
+
+    def shapes(self) -> list[tuple[int, int]]:
+        """Shapes that were fitted, fewest rows first."""
+        return sorted({(int(row["rows"]), int(row["columns"])) for row in self.rows if row["kind"] == "shape"})
 
 
 def installed(methods: tuple[str, ...]) -> tuple[str, ...]:
@@ -472,9 +485,7 @@ def exponent(x: list[float], seconds: list[float]) -> float:
 
 def ratio_table(results: Results, field: str, n_threads: int) -> list[str]:
     """Markdown rows: each method's median over XGBoost's in the same run, for every shape."""
-    shapes = sorted(
-        {(int(r["rows"]), int(r["columns"])) for r in results.rows if r["kind"] == "shape"}, key=lambda s: (s[0], s[1])
-    )
+    shapes = results.shapes()
     methods = [m for m in (*METHODS, "literal") if results.has(kind="shape", method=m)]
     lines = ["| | " + " | ".join(f"{n:,} x {d:,}" for n, d in shapes) + " |", "|---" * (len(shapes) + 1) + "|"]
     for method in methods:
@@ -509,16 +520,9 @@ def bytes_per_row_and_round(results: Results, method: str) -> float:
 
 def targets(results: Results, import_time: float) -> list[str]:
     """Markdown table: what we ask of ourselves beside what was measured."""
-    shapes = sorted({(int(r["rows"]), int(r["columns"])) for r in results.rows if r["kind"] == "shape"})
+    ratios, shapes = results.ratios, results.shapes()
     wide = [shape for shape in shapes if shape[1] >= WIDE]
     narrow = [shape for shape in shapes if shape[1] < WIDE]
-
-    def ratios(field: str, method: str, base: str, chosen: list[tuple[int, int]], n_threads: int) -> list[float]:
-        found = []
-        for n, d in chosen:
-            key = {"kind": KINDS[field], "rows": n, "columns": d, "threads": n_threads}
-            found.append(results.median(field, method=method, **key) / results.median(field, method=base, **key))
-        return [ratio for ratio in found if not np.isnan(ratio)]
 
     lines = ["| | asked | 1 thread | 2 threads |", "|---|---|---|---|"]
 
@@ -539,8 +543,17 @@ def targets(results: Results, import_time: float) -> list[str]:
     add(f"fit / XGBoost, {names(narrow)}", 1.4, [ratios(fit, "SCBoost", "XGBoost", narrow, t) for t in both])
     paper = [ratios(fit, "SCBoost, paper form", "XGBoost", shapes, t) for t in both]
     add(f"paper form / XGBoost, {names(shapes)}", 1.8, paper)
-    add(f"predict / XGBoost, {names(shapes)}", 1.05, [ratios(own, "SCBoost", "XGBoost", shapes, t) for t in both])
-    add(f"literal / SCBoost, {names(shapes)}", 20, [ratios(fit, "literal", "SCBoost", shapes, 1)], at_least=True)
+    add(
+        f"predict / XGBoost, {names(shapes)}",
+        1.05,
+        [ratios(own, "SCBoost", "XGBoost", shapes, t) for t in both],
+    )
+    add(
+        f"literal / SCBoost, {names(shapes)}",
+        20,
+        [ratios(fit, "literal", "SCBoost", shapes, 1)],
+        at_least=True,
+    )
     large = [shape for shape in shapes if shape == (100_000, 30)]
     add(f"literal / SCBoost, {names(large)}", 100, [ratios(fit, "literal", "SCBoost", large, 1)], at_least=True)
     add("800 rounds / 400 rounds", 2.1, [[doubling(results, "SCBoost")]])

@@ -1,13 +1,15 @@
-"""The table of the README, written from the committed results of the study."""
+"""The table and the speed of the README, written from the committed results."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from scboost_bench.bench import WIDE, Results
 from scboost_bench.study import ALL, OURS, RIVALS
 from scboost_bench.study_page import average, grid, mean_ranks, means, read
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
+SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
 PLAIN = f"{OURS} gamma=0"
 NAMES = {
     OURS: "**SCBoost**",
@@ -40,19 +42,48 @@ def table(results: Path) -> str:
     return grid(["", *(name for _, name, _ in MEASURES)], body)
 
 
+def speed(results: Path) -> str:
+    """Say how long fits and predictions take against XGBoost's: smallest and largest ratio on one and two threads."""
+    bench = Results(results / "bench.csv")
+    shapes = bench.shapes()
+    wide = [shape for shape in shapes if shape[1] >= WIDE]
+    small, *large = [shape for shape in shapes if shape[1] < WIDE]
+
+    def span(field: str, chosen: list[tuple[int, int]]) -> str:
+        found = [ratio for t in (1, 2) for ratio in bench.ratios(field, "SCBoost", "XGBoost", chosen, t)]
+        return f"{min(found):.1f} to {max(found):.1f}"
+
+    fits = (
+        f"{span('fit_seconds', wide)} on wide data",
+        f"{span('fit_seconds', large)} on {large[0][0]:,} narrow rows and more",
+        f"{span('fit_seconds', [small])} on {small[0]:,}, where a tree takes milliseconds",
+    )
+    return f"  Fit time over XGBoost's: {'; '.join(fits)}.\n  Prediction: {span('predict_seconds', shapes)}."
+
+
 def update(text: str, results: Path) -> str:
     """Put the table between its marks in a text."""
-    before, _, rest = text.partition(BEGIN)
-    if END not in rest:
-        raise ValueError(f"the text has no {BEGIN} ... {END}")
-    after = rest.partition(END)[2]
-    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+    return _fill(text, BEGIN, END, table(results))
+
+
+def update_speed(text: str, results: Path) -> str:
+    """Put the sentence about speed between its marks in a text."""
+    return _fill(text, SPEED_BEGIN, SPEED_END, speed(results))
+
+
+def _fill(text: str, begin: str, end: str, content: str) -> str:
+    before, _, rest = text.partition(begin)
+    if end not in rest:
+        raise ValueError(f"the text has no {begin} ... {end}")
+    after = rest.partition(end)[2]
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def main() -> int:
     """Rewrite README.md in the current folder."""
     readme = Path("README.md")
-    readme.write_text(update(readme.read_text(), Path("results/study")))
+    text = update(readme.read_text(), Path("results/study"))
+    readme.write_text(update_speed(text, Path("results/speed")))
     return 0
 
 

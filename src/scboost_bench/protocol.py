@@ -131,10 +131,14 @@ def _storage(path: Path, comfort: str) -> Iterator[None]:
         raise StorageError(f"cannot write {path} ({error.strerror or error}); {comfort}") from error
 
 
+whole = lru_cache(maxsize=2)(load)
+"""Load a set, once for all its folds."""
+
+
 @lru_cache(maxsize=2)
 def prepared(name: str, data_dir: str | None, seed: int = SEED) -> Dataset:
     """Load a set; Creditcard and OVA_Uterus come undersampled, as in the paper, before the folds are cut."""
-    dataset = load(name, data_dir)
+    dataset = whole(name, data_dir)
     if not info(name).undersampled:
         return dataset
     rows = undersample(dataset.y, seed)

@@ -329,16 +329,19 @@ def draw(table: _Table, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for ax, column, name in zip(axes, ("AUC", "log_loss"), ("AUC", "log-loss"), strict=True):
+    for ax, column, measure in zip(axes, ("AUC", "log_loss"), ("AUC", "log-loss"), strict=True):
         full = table.mean(column, setting="all trees")
         changes = {
-            way.removesuffix(" to").removesuffix(" of").rstrip(","): (
-                SIZES,
-                [table.mean(column, setting=f"{way} {k}") - full for k in SIZES],
-            )
-            for way in ("pruned to", "lasso to", "first", "new model of", NEW)
+            name: (SIZES, [table.mean(column, setting=f"{way} {k}") - full for k in SIZES])
+            for name, way in {
+                "pruned": "pruned to",
+                "lasso": "lasso to",
+                "first": "first",
+                "new model": "new model of",
+                "new model, more rows": NEW,
+            }.items()
         }
-        plot_trees_kept(changes, score_name=f"{name} against all trees", ax=ax)
+        plot_trees_kept(changes, score_name=f"{measure} against all trees", ax=ax)
         ax.axhline(0, color="0.35", lw=0.8, ls=":")
     axes[0].set(title="Area under the curve: higher is better", xlim=(0, 60))
     axes[1].set(title="Log-loss: lower is better", xlim=(0, 60))
