@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from data_makers import real_target, three_classes, two_classes
-from scboost._engine import XGBoostEngine
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.xgb.engine import XGBoostEngine
 
 FAST = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
 X, y = real_target()

@@ -66,7 +66,7 @@ def test_ratios_are_of_medians_to_xgboost_at_equal_threads(tmp_path, monkeypatch
 
 
 def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path):
-    from scboost._history import History
+    from scboost.boosting.history import History
 
     before = History.project
     rows = bench.profile(tmp_path, ((300, 6),))

@@ -12,10 +12,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
-from scboost import _ubjson
-from scboost._boosting import Dials, boost, start
-from scboost._engine import EstimatorEngine, XGBoostEngine
-from scboost._loss import LogisticLoss, SoftmaxLoss, SquaredLoss
+from scboost.boosting.learners import EstimatorEngine
+from scboost.boosting.loop import Dials, boost, start
+from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from scboost.xgb import ubjson
+from scboost.xgb.engine import XGBoostEngine
 
 PLAIN = Dials(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, seed=0)
 PAPER = Dials(eta=0.1, alpha=0.9, gamma=1.0, memory=None, leaf_rule="mean", l2=0.0, subsample=1.0, seed=0)
@@ -39,7 +40,7 @@ def sklearn_trees(X, **params):
 
 
 def assert_same_trees_as_xgboost(done, booster, eta):
-    theirs = _ubjson.decode(booster.save_raw("ubj"))["learner"]["gradient_booster"]["model"]["trees"]
+    theirs = ubjson.decode(booster.save_raw("ubj"))["learner"]["gradient_booster"]["model"]["trees"]
     mine = [learner for round_ in done for learner in round_.learners]
     assert len(mine) == len(theirs)
     for learner, tree in zip(mine, theirs, strict=True):

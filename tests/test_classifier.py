@@ -26,7 +26,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import legal_parameters, three_classes, two_classes
 from scboost import SCBoostClassifier
-from scboost._engine import EstimatorEngine, XGBoostEngine
+from scboost.boosting.learners import EstimatorEngine
+from scboost.xgb.engine import XGBoostEngine
 
 FAST = {"n_estimators": 8, "n_jobs": 1, "random_state": 0}
 X2, y2 = two_classes()

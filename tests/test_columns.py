@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from scboost._columns import Columns, is_table
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.columns import Columns, is_table
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

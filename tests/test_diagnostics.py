@@ -14,8 +14,8 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from scboost import _diagnostics as dg
-from scboost._treematrix import tree_matrix
+from scboost.redundancy import measures as dg
+from scboost.redundancy.tree_matrix import tree_matrix
 
 seeds = st.integers(0, 2**32 - 1)
 

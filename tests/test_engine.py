@@ -20,9 +20,10 @@ from threadpoolctl import threadpool_info
 
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier
-from scboost import _engine as engine_module
-from scboost._engine import EstimatorEngine, XGBoostEngine, _snap
-from scboost._ensemble import TreeEnsemble
+from scboost.boosting.learners import EstimatorEngine
+from scboost.xgb import engine as engine_module
+from scboost.xgb.engine import XGBoostEngine, _snap
+from scboost.xgb.ensemble import TreeEnsemble
 
 PARAMS = {"max_depth": 4, "lambda": 1.0, "min_child_weight": 0.0}
 

@@ -12,8 +12,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target
-from scboost._engine import EstimatorEngine, XGBoostEngine
-from scboost._ensemble import EstimatorEnsemble, TreeEnsemble
+from scboost.boosting.ensemble import EstimatorEnsemble
+from scboost.boosting.learners import EstimatorEngine
+from scboost.xgb.engine import XGBoostEngine
+from scboost.xgb.ensemble import TreeEnsemble
 
 X, TARGET = real_target(n=250)
 X[::7, 2] = np.nan

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from data_makers import energy_thresholds, vectors
-from scboost._history import History
+from scboost.boosting.history import History
 
 quick = settings(deadline=None, max_examples=80)
 

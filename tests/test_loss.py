@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 from sklearn.metrics import log_loss, mean_pinball_loss, mean_poisson_deviance
 
-from scboost._loss import (
+from scboost.boosting.losses import (
     HuberLoss,
     LogisticLoss,
     PoissonLoss,

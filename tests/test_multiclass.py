@@ -9,9 +9,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
 from data_makers import three_classes, two_classes
-from scboost._estimators import SCBoostClassifier, _stacked, _StackedMargin
-from scboost._loss import HuberLoss, LogisticLoss, PoissonLoss, SoftmaxLoss
-from scboost._weighting import LOGISTIC
+from scboost.boosting.losses import HuberLoss, LogisticLoss, PoissonLoss, SoftmaxLoss
+from scboost.estimators.base import SCBoostClassifier, _stacked, _StackedMargin
+from scboost.weighting.solver import LOGISTIC
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = three_classes()

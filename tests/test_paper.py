@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import two_classes
 from scboost import SCBoostClassifier
-from scboost._history import History
+from scboost.boosting.history import History
 from scboost_bench.literal import fit_literal, simplex_weights
 
 

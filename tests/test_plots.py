@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
-from scboost import _plots
-from scboost._diagnostics import redundancy_report
+from scboost import plotting
+from scboost.redundancy.measures import redundancy_report
 
 mpl = pytest.importorskip("matplotlib")
 mpl.use("Agg")
@@ -29,12 +29,12 @@ def close_figures():
 
 def test_axes_in_axes_out(reports):
     draw = [
-        lambda ax: _plots.plot_spectrum(*reports, ax=ax),
-        lambda ax: _plots.plot_energy(*reports, ax=ax),
-        lambda ax: _plots.plot_correlation(reports[0], ax=ax),
-        lambda ax: _plots.plot_innovation(reports[0], ax=ax),
-        lambda ax: _plots.plot_trees_kept({"first": ([1, 2], [0.5, 0.6])}, full=0.7, ax=ax),
-        lambda ax: _plots.plot_weights([1.0, 0.0, 2.0], reference=[1, 1, 1], ax=ax),
+        lambda ax: plotting.plot_spectrum(*reports, ax=ax),
+        lambda ax: plotting.plot_energy(*reports, ax=ax),
+        lambda ax: plotting.plot_correlation(reports[0], ax=ax),
+        lambda ax: plotting.plot_innovation(reports[0], ax=ax),
+        lambda ax: plotting.plot_trees_kept({"first": ([1, 2], [0.5, 0.6])}, full=0.7, ax=ax),
+        lambda ax: plotting.plot_weights([1.0, 0.0, 2.0], reference=[1, 1, 1], ax=ax),
     ]
     for function in draw:
         _, ax = plt.subplots()
@@ -47,14 +47,14 @@ def test_axes_in_axes_out(reports):
 
 
 def test_lines_hold_the_numbers(reports):
-    ax = _plots.plot_spectrum(*reports, labels=["boosted", "forest"])
+    ax = plotting.plot_spectrum(*reports, labels=["boosted", "forest"])
     for line, report in zip(ax.lines, reports, strict=False):
         np.testing.assert_array_equal(line.get_ydata(), report.spectrum)
     assert "boosted" in ax.get_legend().get_texts()[0].get_text()
-    ax = _plots.plot_innovation(reports[0])
+    ax = plotting.plot_innovation(reports[0])
     heights = [bar.get_height() for bar in ax.containers[0]]
     np.testing.assert_allclose(heights, reports[0].redundancy)
-    ax = _plots.plot_weights([1.0, 0.0, 2.0])
+    ax = plotting.plot_weights([1.0, 0.0, 2.0])
     assert "2 of 3 kept" in ax.get_title()
 
 
@@ -75,12 +75,12 @@ def test_constant_trees_can_be_drawn():
 
 def test_bad_input(reports):
     with pytest.raises(ValueError, match="at least one report"):
-        _plots.plot_spectrum()
+        plotting.plot_spectrum()
     with pytest.raises(ValueError, match="at least one report"):
-        _plots.plot_energy()
+        plotting.plot_energy()
     with pytest.raises(ValueError, match="labels must name 1 reports"):
-        _plots.plot_spectrum(reports[0], labels=["a", "b"])
+        plotting.plot_spectrum(reports[0], labels=["a", "b"])
     with pytest.raises(ValueError, match="at least one path"):
-        _plots.plot_trees_kept({})
+        plotting.plot_trees_kept({})
     with pytest.raises(ValueError, match="weights must be a vector"):
-        _plots.plot_weights([[1.0]])
+        plotting.plot_weights([[1.0]])

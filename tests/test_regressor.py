@@ -18,9 +18,9 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import real_target
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor, _huber_delta
-from scboost._loss import PoissonLoss, QuantileLoss
-from scboost._training import Rows
+from scboost.boosting.losses import PoissonLoss, QuantileLoss
+from scboost.boosting.training import Rows
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor, _huber_delta
 
 FAST = {"n_estimators": 10, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()

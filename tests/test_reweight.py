@@ -10,8 +10,8 @@ from scipy import optimize, special
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
-from scboost import _reweight as rw
-from scboost._treematrix import tree_matrix
+from scboost.redundancy import reweight as rw
+from scboost.redundancy.tree_matrix import tree_matrix
 from test_treematrix import LIBRARIES, TASKS, T, data, make, margin
 
 xgboost = pytest.importorskip("xgboost")
@@ -113,7 +113,7 @@ def test_catboost_with_categories():
 def test_scboost_stays_scboost():
     from sklearn.tree import DecisionTreeRegressor
 
-    from scboost._estimators import SCBoostClassifier
+    from scboost.estimators.base import SCBoostClassifier
 
     for task, extra in (
         ("binary", {}),

@@ -18,10 +18,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from data_makers import real_target, three_classes, two_classes
-from scboost._callbacks import Checkpoint
-from scboost._engine import XGBoostEngine
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor
-from scboost._training import _rounds_since_best
+from scboost.boosting.training import _rounds_since_best
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.callbacks import Checkpoint
+from scboost.xgb.engine import XGBoostEngine
 
 FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 TASKS = {
@@ -222,8 +222,8 @@ def test_a_checkpoint_survives_a_killed_process(tmp_path):
     code = """
 import os, sys
 import numpy as np
-from scboost._callbacks import Checkpoint
-from scboost._estimators import SCBoostRegressor
+from scboost.estimators.callbacks import Checkpoint
+from scboost.estimators.base import SCBoostRegressor
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
 kill = lambda model: model.n_estimators_ == 8 and os.kill(os.getpid(), 9)
@@ -433,7 +433,7 @@ def test_folds_are_announced_as_rounds():
 
 def test_the_progress_bar_counts_rounds(capsys):
     clock = itertools.count()  # every look at the clock takes a second
-    with mock.patch("scboost._progress.time.monotonic", side_effect=lambda: float(next(clock))):
+    with mock.patch("scboost.estimators.progress.time.monotonic", side_effect=lambda: float(next(clock))):
         fit("regression", verbose=1)
     shown = capsys.readouterr().err
     assert "12/12" in shown

@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from scboost._treematrix import iter_tree_matrix, tree_matrix
+from scboost.redundancy.tree_matrix import iter_tree_matrix, tree_matrix
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -219,7 +219,7 @@ def test_lightgbm_base_is_taken_out_of_the_first_tree():
 def test_scboost_models():
     from sklearn.tree import DecisionTreeRegressor
 
-    from scboost._estimators import SCBoostClassifier
+    from scboost.estimators.base import SCBoostClassifier
 
     for task in ("binary", "multiclass"):
         X, y = data(task)

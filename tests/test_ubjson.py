@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_makers import three_classes, two_classes
-from scboost import _ubjson
+from scboost.xgb import ubjson
 
 vectors = st.sampled_from([np.int8, np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64]).flatmap(
     lambda dtype: st.lists(st.integers(0, 100), max_size=5).map(lambda v: np.array(v, dtype=dtype))
@@ -41,7 +41,7 @@ def same(a, b):
 @settings(deadline=None)
 @given(documents)
 def test_what_is_written_is_read_back(document):
-    assert same(_ubjson.decode(_ubjson.encode(document)), document)
+    assert same(ubjson.decode(ubjson.encode(document)), document)
 
 
 @pytest.fixture(params=["numeric", "classes", "categorical", "empty"])
@@ -76,7 +76,7 @@ def flat(value, path=()):
 
 
 def test_a_model_reads_as_its_json(booster):
-    found = dict(flat(plain(_ubjson.decode(booster.save_raw("ubj")))))
+    found = dict(flat(plain(ubjson.decode(booster.save_raw("ubj")))))
     expected = dict(flat(json.loads(booster.save_raw("json"))))
     assert found.keys() == expected.keys()
     for path, value in expected.items():
@@ -85,12 +85,12 @@ def test_a_model_reads_as_its_json(booster):
 
 def test_a_written_model_is_the_same_model_to_xgboost(booster):
     again = xgb.Booster()
-    again.load_model(bytearray(_ubjson.encode(_ubjson.decode(booster.save_raw("ubj")))))
+    again.load_model(bytearray(ubjson.encode(ubjson.decode(booster.save_raw("ubj")))))
     assert again.save_raw("ubj") == booster.save_raw("ubj")
 
 
 def test_node_arrays_are_native_and_writable(booster):
-    for tree in _ubjson.decode(booster.save_raw("ubj"))["learner"]["gradient_booster"]["model"]["trees"]:
+    for tree in ubjson.decode(booster.save_raw("ubj"))["learner"]["gradient_booster"]["model"]["trees"]:
         for name, dtype in [("split_conditions", np.float32), ("left_children", np.int32), ("sum_hessian", np.float32)]:
             assert tree[name].dtype == dtype
             assert tree[name].dtype.isnative
@@ -101,15 +101,15 @@ def test_node_arrays_are_native_and_writable(booster):
     ("data", "match"),
     [
         (b"Q", "marker b'Q' at byte 0"),
-        (_ubjson.encode(1) + b"x", "ends at byte 9 of 10"),
+        (ubjson.encode(1) + b"x", "ends at byte 9 of 10"),
         (b"Si\x01a", "64-bit length at byte 1"),
     ],
 )
 def test_anything_else_is_an_error(data, match):
     with pytest.raises(ValueError, match=match):
-        _ubjson.decode(data)
+        ubjson.decode(data)
 
 
 def test_types_that_xgboost_does_not_read_are_not_written():
     with pytest.raises(TypeError, match="complex"):
-        _ubjson.encode({"a": 1j})
+        ubjson.encode({"a": 1j})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, lsq_linear, minimize, nnls
 from scipy.special import log_softmax, softmax
 
-from scboost._weighting import LOGISTIC, SQUARED_ERROR, nonnegative_weights, simplex_weights
+from scboost.weighting.solver import LOGISTIC, SQUARED_ERROR, nonnegative_weights, simplex_weights
 
 LOSSES = {"logistic": LOGISTIC, "squared error": SQUARED_ERROR}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_makers import real_target, three_classes, two_classes
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()

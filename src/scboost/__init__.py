@@ -3,8 +3,18 @@
 Estimators, and tools that show and remove the redundancy of any tree ensemble.
 """
 
-from ._callbacks import Checkpoint
-from ._diagnostics import (
+from .estimators.base import SCBoostClassifier, SCBoostRegressor
+from .estimators.callbacks import Checkpoint
+from .plotting import (
+    plot_correlation,
+    plot_energy,
+    plot_innovation,
+    plot_report,
+    plot_spectrum,
+    plot_trees_kept,
+    plot_weights,
+)
+from .redundancy.measures import (
     RedundancyReport,
     ambiguity,
     correct_votes,
@@ -23,19 +33,9 @@ from ._diagnostics import (
     truncation_path,
     vote_correlation,
 )
-from ._estimators import SCBoostClassifier, SCBoostRegressor
-from ._plots import (
-    plot_correlation,
-    plot_energy,
-    plot_innovation,
-    plot_report,
-    plot_spectrum,
-    plot_trees_kept,
-    plot_weights,
-)
-from ._reweight import Reweighted, WeightedTrees, prune, reweight
-from ._treematrix import TreeMatrix, iter_tree_matrix, tree_matrix
-from ._weighting import Weights, nonnegative_weights, simplex_weights
+from .redundancy.reweight import Reweighted, WeightedTrees, prune, reweight
+from .redundancy.tree_matrix import TreeMatrix, iter_tree_matrix, tree_matrix
+from .weighting.solver import Weights, nonnegative_weights, simplex_weights
 
 __version__ = "0.1.0"
 

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier
-from scboost._estimators import auto_learning_rate
-from scboost._progress import Progress
-from scboost._treematrix import tree_matrix
+from scboost.estimators.base import auto_learning_rate
+from scboost.estimators.progress import Progress
+from scboost.redundancy.tree_matrix import tree_matrix
 from scboost_bench.protocol import versions
 
 Array = npt.NDArray[np.float32]
@@ -419,8 +419,8 @@ def profiled() -> Iterator[dict[str, float]]:
     """Collect the seconds spent in each part of a fit."""
     import xgboost as xgb
 
-    from scboost._engine import XGBoostEngine
-    from scboost._history import History
+    from scboost.boosting.history import History
+    from scboost.xgb.engine import XGBoostEngine
 
     seconds = dict.fromkeys(("binning", "tree growth", "leaf assignment", "projection"), 0.0)
     watched: list[tuple[Any, str, str]] = [

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier, redundancy_report
-from scboost._progress import Progress
+from scboost.estimators.progress import Progress
 from scboost_bench.baselines import make
 from scboost_bench.protocol import NotInstalledError
 

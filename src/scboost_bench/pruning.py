@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from scboost import SCBoostClassifier
-from scboost._diagnostics import redundancy_report
-from scboost._plots import plot_report, plot_trees_kept
-from scboost._reweight import prune, reweight
-from scboost._treematrix import tree_matrix
-from scboost._weighting import nonnegative_weights
+from scboost.plotting import plot_report, plot_trees_kept
+from scboost.redundancy.measures import redundancy_report
+from scboost.redundancy.reweight import prune, reweight
+from scboost.redundancy.tree_matrix import tree_matrix
+from scboost.weighting.solver import nonnegative_weights
 from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
 from scboost_bench.protocol import SCORES, ResultFile, Row, StorageError, Task, run_tasks, scores, write_provenance
 from scboost_bench.study import load_set

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scboost._boosting import boost, start
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor
-from scboost._history import History, Projection
-from scboost._loss import FloatArray
-from scboost._training import Rows, Training
+from scboost._arrays import FloatArray
+from scboost.boosting.history import History, Projection
+from scboost.boosting.loop import boost, start
+from scboost.boosting.training import Rows, Training
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
 from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
 from scboost_bench.protocol import SEED, ResultFile, StorageError, Task, run_tasks, write_provenance
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scboost._diagnostics import (
+from scboost.redundancy.measures import (
     ambiguity,
     correct_votes,
     mean_of_pairs,
@@ -26,7 +26,7 @@ from scboost._diagnostics import (
     redundancy_ratio,
     tree_covariance,
 )
-from scboost._treematrix import TreeMatrix, tree_matrix
+from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
 from scboost_bench.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
 from scboost_bench.datasets import (
     DATA_DIR_VARIABLE,

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from scboost import SCBoostClassifier
-from scboost._boosting import Dials, Round, State, _row_weights, start
-from scboost._engine import Engine, Learner
-from scboost._estimators import auto_learning_rate
-from scboost._training import Rows, Training
+from scboost.boosting.learners import Engine, Learner
+from scboost.boosting.loop import Dials, Round, State, _row_weights, start
+from scboost.boosting.training import Rows, Training
+from scboost.estimators.base import auto_learning_rate
 from scboost_bench.baselines import make
 from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, content_checksum, resolve_data_dir
 from scboost_bench.protocol import (

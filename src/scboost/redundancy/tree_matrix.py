@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from scboost._ubjson import decode, encode
+from scboost.xgb.ubjson import decode, encode
 
 FloatArray = npt.NDArray[np.floating]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from scboost._diagnostics import RedundancyReport
+    from .redundancy.measures import RedundancyReport
 
 _TEXT = "0.35"
 

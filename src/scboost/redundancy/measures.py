@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
-from scboost._treematrix import TreeMatrix, tree_matrix
+from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
 
 FloatArray = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
@@ -531,7 +531,7 @@ class RedundancyReport:
 
     def plot(self, *others: RedundancyReport) -> Any:
         """Draw spectrum (against other reports), correlations, innovation and truncation; return the figure."""
-        from scboost._plots import plot_report
+        from scboost.plotting import plot_report
 
         return plot_report(self, *others)
 

@@ -7,23 +7,15 @@ length n: 0/1 for two classes, class numbers for many, real numbers for regressi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-FloatArray = npt.NDArray[np.floating]
-IntArray = npt.NDArray[np.integer]
+from scboost._arrays import FloatArray, IntArray, blocks
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
 _MIN_CURVATURE = 1e-16
-
-
-def blocks(n: int, size: int = 1 << 14) -> Iterator[slice]:
-    """Rows in blocks that stay in cache; their bounds do not depend on the number of threads."""
-    return (slice(start, start + size) for start in range(0, n, size))
 
 
 class Loss(ABC):

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from scboost._diagnostics import encode_target, tree_covariance
-from scboost._treematrix import (
+from scboost.redundancy.measures import encode_target, tree_covariance
+from scboost.redundancy.tree_matrix import (
     BLOCK_ROWS,
     EnsembleReader,
     TreeMatrix,
@@ -35,8 +35,8 @@ from scboost._treematrix import (
     xgboost_document,
     xgboost_order,
 )
-from scboost._ubjson import encode
-from scboost._weighting import SQUARED_ERROR, MarginLoss, nonnegative_weights, simplex_weights
+from scboost.weighting.solver import SQUARED_ERROR, MarginLoss, nonnegative_weights, simplex_weights
+from scboost.xgb.ubjson import encode
 
 FloatArray = npt.NDArray[np.float64]
 

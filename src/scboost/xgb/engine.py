@@ -1,20 +1,17 @@
-"""Tree engines: grow one learner per output on a target, and tell which leaf every training row falls in.
-
-An engine knows neither the loss nor the history. ``XGBoostEngine`` is the default; ``EstimatorEngine`` takes any
-scikit-learn regressor, which makes it the learner of the paper and an oracle for the tests.
-"""
+"""XGBoost as the engine: histogram trees, one boosting call a round."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _ubjson
-from ._loss import FloatArray, IntArray, blocks, leaf_sums
+from scboost._arrays import FloatArray, IntArray, blocks
+from scboost.boosting.learners import Engine, Learner
+from scboost.boosting.losses import leaf_sums
+
+from . import import_xgboost, ubjson
 
 if TYPE_CHECKING:
     import xgboost
@@ -24,91 +21,6 @@ _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 Tree = dict[str, Any]
 """A decoded XGBoost tree: arrays by node, as in the native model."""
-
-
-@dataclass
-class Learner:
-    """One grown learner.
-
-    Attributes
-    ----------
-    leaf : ndarray of shape (n,) or None
-        Leaf of each training row, numbered from 0; None if the learner has no leaves.
-    values : ndarray
-        Value of each leaf as the engine fitted it, of shape (n_leaves,); predictions of the training rows, of
-        shape (n,), if the learner has no leaves.
-    model : object
-        What the ensemble keeps: a decoded XGBoost tree, or a fitted regressor.
-    nodes : ndarray of shape (n_leaves,) or None
-        Node number of each leaf in ``model``.
-    """
-
-    leaf: IntArray | None
-    values: FloatArray
-    model: Any
-    nodes: IntArray | None
-
-    def predictions(self) -> FloatArray:
-        """Value of each training row, of shape (n,)."""
-        return self.values if self.leaf is None else self.values.take(self.leaf)
-
-
-class Engine(ABC):
-    """Grows learners on a fixed training matrix.
-
-    Attributes
-    ----------
-    dtype : numpy dtype
-        Type of the vectors that go in and come out. Predictions are exact in it.
-    draws : bool
-        Whether the seed matters.
-    samples_columns : bool
-        Whether each round sees other columns, so that one without a split need not be the last.
-    """
-
-    dtype: npt.DTypeLike
-    draws: bool = True
-    samples_columns: bool = False
-
-    @abstractmethod
-    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
-        """Grow one learner for each output.
-
-        Parameters
-        ----------
-        target, curvature : ndarray of shape (K, n)
-            The learner minimises ``sum(curvature * (target / curvature - h)^2)``. Rows left out of a sample have
-            both at 0.
-        seed : int
-            Seed of everything random in this round.
-        """
-
-    def constrain(self, learner: Learner, values: FloatArray, curvature: FloatArray) -> FloatArray:
-        """Make recomputed leaf values obey the engine's constraints.
-
-        Parameters
-        ----------
-        learner : Learner
-            A learner of this engine.
-        values : ndarray of shape (n_leaves,)
-            The new value of each leaf.
-        curvature : ndarray of shape (n,)
-            Curvature of the training rows.
-        """
-        del learner, curvature
-        return values
-
-
-def import_xgboost() -> Any:
-    """Import XGBoost, or say how to get it."""
-    try:
-        import xgboost as xgb
-    except ImportError as error:
-        raise ImportError(
-            "scboost grows its trees with XGBoost, which is not installed. Install one of the extras: "
-            "`pip install 'scboost[cpu]'` (small, CPU only) or `pip install 'scboost[gpu]'`."
-        ) from error
-    return xgb
 
 
 class XGBoostEngine(Engine):
@@ -279,8 +191,8 @@ def _last_trees(raw: bytearray, n: int) -> list[Tree]:
     trees: list[Tree] = []
     end = len(raw)
     for _ in range(n):
-        end = raw.rindex(_ubjson.key("base_weights"), 0, end) - 1  # the first key of a tree, after its brace
-        trees.insert(0, _ubjson.decode_at(raw, end))
+        end = raw.rindex(ubjson.key("base_weights"), 0, end) - 1  # the first key of a tree, after its brace
+        trees.insert(0, ubjson.decode_at(raw, end))
     return trees
 
 
@@ -324,43 +236,3 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
             f"(at most {error:.3g} is rounding): XGBoost's cached margins cannot be trusted."
         )
     return leaf
-
-
-class EstimatorEngine(Engine):
-    """Any scikit-learn regressor as the learner.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Training rows.
-    make : callable
-        ``make(seed)`` returns an unfitted regressor.
-    sample_weighted : bool
-        Whether target and curvature are to be passed on as a weighted least-squares problem; otherwise the curvature
-        is constant and the regressor is fitted to the target as it is.
-    """
-
-    dtype = np.float64
-
-    def __init__(self, X: Any, make: Any, *, sample_weighted: bool) -> None:
-        self._X, self._make, self._sample_weighted = X, make, sample_weighted
-
-    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
-        """Fit one regressor for each output; see :class:`Engine`."""
-        learners = []
-        for k in range(len(target)):
-            model = self._make((seed + k) % 2**32)
-            if self._sample_weighted:
-                rows = curvature[k] > 0
-                model.fit(self._X[rows], target[k, rows] / curvature[k, rows], sample_weight=curvature[k, rows])
-            else:
-                model.fit(self._X, target[k])
-            leaves = model.apply(self._X) if hasattr(model, "apply") else None
-            if leaves is not None and leaves.ndim == 1:  # a forest has one leaf for each of its trees
-                nodes, leaf = np.unique(leaves, return_inverse=True)
-                values = np.empty(len(nodes))
-                values[leaf] = model.predict(self._X)
-                learners.append(Learner(leaf, values, model, nodes))
-            else:
-                learners.append(Learner(None, np.asarray(model.predict(self._X), dtype=np.float64), model, None))
-        return learners

@@ -171,7 +171,7 @@ def simplex_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost._weighting import SQUARED_ERROR, simplex_weights
+    >>> from scboost.weighting.solver import SQUARED_ERROR, simplex_weights
     >>> H = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> found = simplex_weights(H, [0.25, 0.75, 1.0], loss=SQUARED_ERROR)
     >>> found.weights.round(6)
@@ -239,7 +239,7 @@ def nonnegative_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost._weighting import nonnegative_weights
+    >>> from scboost.weighting.solver import nonnegative_weights
     >>> H = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     >>> found = nonnegative_weights(H, [1, 1, 0, 0], pull=0.1)
     >>> bool(found.weights[0] > 1 > found.weights[1] > 0)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from ._loss import FloatArray, blocks
+from scboost._arrays import FloatArray, blocks
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
 # directions are then taken from an orthogonal factorisation of H itself.

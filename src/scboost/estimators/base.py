@@ -22,24 +22,18 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from ._boosting import Dials, start
-from ._callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from ._columns import Columns, is_table, readable_by_scikit_learn
-from ._engine import Engine, EstimatorEngine, XGBoostEngine
-from ._ensemble import Ensemble, EstimatorEnsemble, TreeEnsemble
-from ._loss import (
-    FloatArray,
-    HuberLoss,
-    LogisticLoss,
-    Loss,
-    PoissonLoss,
-    QuantileLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-)
-from ._progress import Progress
-from ._training import Rows, Stopping, Training, train
-from ._weighting import LOGISTIC, SQUARED_ERROR, MarginLoss, Weights, nonnegative_weights, simplex_weights
+from scboost._arrays import FloatArray
+from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
+from scboost.boosting.learners import Engine, EstimatorEngine
+from scboost.boosting.loop import Dials, start
+from scboost.boosting.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss, QuantileLoss, SoftmaxLoss, SquaredLoss
+from scboost.boosting.training import Rows, Stopping, Training, train
+from scboost.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
+from scboost.estimators.progress import Progress
+from scboost.weighting.solver import LOGISTIC, SQUARED_ERROR, MarginLoss, Weights, nonnegative_weights, simplex_weights
+from scboost.xgb.engine import XGBoostEngine
+from scboost.xgb.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
     import xgboost

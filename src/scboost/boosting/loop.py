@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from ._engine import Engine, Learner
-from ._history import History, Projection
-from ._loss import FloatArray, Loss, newton_steps
+from scboost._arrays import FloatArray
+from scboost.boosting.history import History, Projection
+from scboost.boosting.learners import Engine, Learner
+from scboost.boosting.losses import Loss, newton_steps
 
 _HEAD = 1 << 10  # rows that tell of most innovations that they are not constant
 

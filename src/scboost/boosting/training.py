@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ._boosting import Dials, Round, State, boost
-from ._engine import Engine
-from ._ensemble import Ensemble
-from ._loss import FloatArray, Loss
+from scboost._arrays import FloatArray
+from scboost.boosting.ensemble import Ensemble
+from scboost.boosting.learners import Engine
+from scboost.boosting.loop import Dials, Round, State, boost
+from scboost.boosting.losses import Loss
 
 
 @dataclass
@@ -141,7 +142,7 @@ def train(
     rows : Rows
         Training rows, in the engine's dtype.
     loss, dials, engine
-        See :func:`scboost._boosting.boost`.
+        See :func:`scboost.boosting.loop.boost`.
     n_rounds : int
         Number of rounds in all, those of a resumed training included.
     begin : callable

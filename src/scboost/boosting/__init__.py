@@ -1,0 +1,1 @@
+"""The method: losses, history and its projection, learners, the loop, training."""

@@ -1,0 +1,146 @@
+"""Fitted ensembles: learners, one weight each, and an intercept.
+
+Scores are ``F(x) = intercept + sum_t w_t h_t(x)``, one sum for each of the K outputs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from scboost._arrays import FloatArray, IntArray
+
+from .learners import Learner
+
+
+class Ensemble(ABC):
+    """Learners with weights.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    intercept : ndarray of shape (K,)
+        Constant score of each output.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (rounds, K)
+        Weight of each learner; see :meth:`reweight`.
+    n_jobs : int
+        Number of threads that predict; 0 for all.
+    """
+
+    def __init__(self, n_features: int, intercept: FloatArray) -> None:
+        self.n_jobs = 1
+        self.n_features = n_features
+        self.intercept = np.asarray(intercept, dtype=np.float64)
+        self.weights: FloatArray = np.zeros((0, len(self.intercept)))
+
+    @property
+    def n_outputs(self) -> int:
+        """K."""
+        return len(self.intercept)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.weights)
+
+    def append(self, learners: Sequence[Learner], weight: float) -> None:
+        """Add one round of K learners, all with the same weight."""
+        self.weights = np.vstack([self.weights, np.full((1, self.n_outputs), weight)])
+        for learner in learners:
+            self._append(learner)
+
+    def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
+        """Replace all weights, of shape (rounds, K), and the intercept, of shape (K,)."""
+        self.weights = np.array(weights, dtype=np.float64)
+        self.intercept = np.array(intercept, dtype=np.float64)
+
+    def extend(self, other: Ensemble) -> None:
+        """Add the rounds and the intercept of another ensemble of the same kind: the scores add up."""
+        self.reweight(np.vstack([self.weights, other.weights]), self.intercept + other.intercept)
+        self._extend(other)
+
+    def staged(self, X: Any) -> Iterator[FloatArray]:
+        """Yield the scores of shape (K, n) after 1, 2, ... rounds."""
+        H = self.contributions(X)
+        F = np.repeat(self.intercept[:, None], H.shape[2], axis=1)
+        for t in range(self.n_rounds):
+            F = F + self.weights[t][:, None] * H[t]
+            yield F
+
+    @abstractmethod
+    def _append(self, learner: Learner) -> None: ...
+
+    @abstractmethod
+    def _extend(self, other: Any) -> None: ...
+
+    @abstractmethod
+    def scores(self, X: Any) -> FloatArray:
+        """Scores of shape (K, n)."""
+
+    def prepare(self, X: Any) -> Any:
+        """Turn rows into what :meth:`contributions` reads fastest, for repeated calls."""
+        return X
+
+    @abstractmethod
+    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+        """Unweighted predictions of every learner from round ``first`` on, of shape (rounds, K, n)."""
+
+    @abstractmethod
+    def gains(self) -> FloatArray:
+        """Total gain of each column, of shape (n_features,)."""
+
+
+class EstimatorEnsemble(Ensemble):
+    """Fitted scikit-learn regressors, with their leaf values replaced where the leaf rule asks for it."""
+
+    def __init__(self, n_features: int, intercept: FloatArray) -> None:
+        super().__init__(n_features, intercept)
+        self.estimators: list[Any] = []
+        self._leaf_values: list[tuple[IntArray, FloatArray] | None] = []
+
+    def _append(self, learner: Learner) -> None:
+        self.estimators.append(learner.model)
+        own = learner.leaf is None or learner.nodes is None
+        self._leaf_values.append(None if own else (learner.nodes, learner.values))  # type: ignore[arg-type]
+
+    def _extend(self, other: EstimatorEnsemble) -> None:
+        self.estimators += other.estimators
+        self._leaf_values += other._leaf_values
+
+    def _predict(self, i: int, X: Any) -> FloatArray:
+        leaves = self._leaf_values[i]
+        if leaves is None:
+            return np.asarray(self.estimators[i].predict(X), dtype=np.float64)
+        nodes, values = leaves
+        return np.asarray(values[np.searchsorted(nodes, self.estimators[i].apply(X))])
+
+    def scores(self, X: Any) -> FloatArray:
+        """Scores of shape (K, n); see :class:`Ensemble`."""
+        F = np.repeat(self.intercept[:, None], X.shape[0], axis=1)
+        for i, weight in enumerate(self.weights.ravel()):
+            if weight != 0:
+                F[i % self.n_outputs] += weight * self._predict(i, X)
+        return F
+
+    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+        """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
+        K = self.n_outputs
+        H = np.empty((self.n_rounds - first, K, X.shape[0]))
+        for i in range(first * K, self.n_rounds * K):
+            H[i // K - first, i % K] = self._predict(i, X)
+        return H
+
+    def gains(self) -> FloatArray:
+        """Sum of the learners' own importances; see :class:`Ensemble`."""
+        total = np.zeros(self.n_features)
+        for estimator, weight in zip(self.estimators, self.weights.ravel(), strict=True):
+            if weight != 0:
+                total += getattr(estimator, "feature_importances_", 0)
+        return total

@@ -1,0 +1,1 @@
+"""Seeing and removing redundancy in any tree ensemble."""

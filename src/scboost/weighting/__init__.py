@@ -1,0 +1,1 @@
+"""Covariance-regularized weighting of learners."""
