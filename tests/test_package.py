@@ -106,7 +106,7 @@ def test_public_names():
         "truncation_path",
         "vote_correlation",
     ]
-    assert scboost.__version__ == "0.1.0"
+    assert scboost.__version__ == "0.2.0.dev0"
 
 
 def test_public_methods_of_the_classifier():
