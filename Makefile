@@ -12,6 +12,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tools
 	OMP_NUM_THREADS=2 MPLBACKEND=Agg $(BIN)/python -m pytest -q
 
 bench: $(VENV)/.bench

@@ -1,6 +1,5 @@
 """The package as a whole: what importing it loads, what it offers, and what it must not know."""
 
-import ast
 import importlib.resources
 import inspect
 import subprocess
@@ -9,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import import_graph
 import scboost
-
-SOURCES = sorted(Path(scboost.__file__).parent.rglob("*.py"))
 
 
 def run(code):
@@ -144,15 +142,90 @@ def test_parameters_are_keyword_only_documented_and_constrained():
         assert f"\n    {name} : " in cls.__doc__, name
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_the_library_does_not_know_the_experiments(path):
-    imported = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add(node.module or "")
-    assert not [name for name in imported if name.partition(".")[0] == "scboost_bench"]
+MODULES, IMPORTS = import_graph.read(Path(scboost.__file__).parent)
+
+
+def test_every_module_has_a_place_in_the_import_order():
+    unknown = {name for name in MODULES if name and name.partition(".")[0] not in import_graph.LAYERS}
+    assert not unknown, "add them to LAYERS in tools/import_graph.py, where they belong in the order"
+
+
+# `RedundancyReport.plot` is a convenience on the result of a lower layer.
+ALLOWED_UPWARD = {("redundancy.measures", "scboost.plotting")}
+
+
+def test_no_module_imports_a_layer_above_its_own():
+    wrong = [i for i in import_graph.violations(IMPORTS) if (i.importer, i.imported) not in ALLOWED_UPWARD]
+    assert not wrong, "; ".join(map(str, wrong))
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        # Returning a booster is a matter of types only; one file reads and writes the library's own models.
+        ("xgboost", ("xgb", "redundancy.tree_matrix", "redundancy.reweight", "redundancy.xgboost")),
+        ("sklearn", ("redundancy", "plotting", "estimators", "cli")),
+        ("scboost_lab", ()),
+        ("scboost_bench", ()),
+    ],
+)
+def test_only_these_modules_know_the_package(package, allowed):
+    wrong = [
+        found
+        for found in IMPORTS
+        if found.imported.partition(".")[0] == package
+        and not found.for_types
+        and not any(found.importer == name or found.importer.startswith(f"{name}.") for name in allowed)
+    ]
+    assert not wrong, "; ".join(map(str, wrong))
+
+
+def test_the_import_order_is_read_from_all_forms_of_import(tmp_path):
+    (tmp_path / "boosting").mkdir()
+    (tmp_path / "boosting" / "__init__.py").write_text("from .loop import x")
+    (tmp_path / "boosting" / "loop.py").write_text(
+        """
+from typing import TYPE_CHECKING
+from .. import _arrays
+from . import losses
+from ..xgb.engine import Engine
+if TYPE_CHECKING:
+    from scboost import SCBoostClassifier
+else:
+    import scboost.plotting as p
+class A:
+    def f(self):
+        try:
+            from scboost import weighting
+        finally:
+            import numpy.linalg
+"""
+    )
+    (tmp_path / "boosting" / "losses.py").write_text("")
+    (tmp_path / "_arrays.py").write_text("")
+    (tmp_path / "weighting").mkdir()
+    (tmp_path / "weighting" / "__init__.py").write_text("")
+    modules, imports = import_graph.read(tmp_path)
+    assert set(modules) == {"_arrays", "boosting", "boosting.loop", "boosting.losses", "weighting"}
+    assert [(i.imported, i.for_types) for i in imports] == [
+        ("scboost.boosting.loop", False),
+        ("typing", False),
+        ("scboost._arrays", False),
+        ("scboost.boosting.losses", False),
+        ("scboost.xgb.engine", False),
+        ("scboost", True),
+        ("scboost.plotting", False),
+        ("scboost.weighting", False),
+        ("numpy.linalg", False),
+    ]
+    upward = [i.imported for i in import_graph.violations(imports)]
+    assert upward == ["scboost.xgb.engine", "scboost", "scboost.plotting", "scboost.weighting"]
+    assert import_graph.layer_edges(imports) == [
+        ("boosting", "_arrays"),
+        ("boosting", "xgb"),
+        ("boosting", "weighting"),
+        ("boosting", "plotting"),
+    ]
 
 
 def test_the_package_is_typed():
