@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test bench clean
 
-demo: $(VENV)/.bench
-	$(BIN)/scboost demo
+demo: $(VENV)/.lab
+	$(BIN)/scboost-lab demo
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -15,19 +15,19 @@ test: $(VENV)/.dev
 	$(BIN)/mypy tools
 	OMP_NUM_THREADS=2 MPLBACKEND=Agg $(BIN)/python -m pytest -q
 
-bench: $(VENV)/.bench
-	$(BIN)/scboost bench
+bench: $(VENV)/.lab
+	$(BIN)/scboost-lab bench
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.bench: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[cpu,plot,bench]'
+$(VENV)/.lab: pyproject.toml lab/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[cpu]' -e lab
 	touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[cpu,plot,bench,dev]'
+$(VENV)/.dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[cpu,plot,dev]' -e lab
 	touch $@
 
 clean:

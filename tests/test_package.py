@@ -28,7 +28,7 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before})
     assert done.returncode == 0, done.stderr
     added = set(done.stdout.split())
     assert "scboost" in added
-    assert not added & {"matplotlib", "pandas", "polars", "pyarrow", "xgboost", "lightgbm", "catboost", "scboost_bench"}
+    assert not added & {"matplotlib", "pandas", "polars", "pyarrow", "xgboost", "lightgbm", "catboost", "scboost_lab"}
 
 
 def test_the_package_imports_where_pandas_and_matplotlib_are_not_installed():
@@ -166,7 +166,6 @@ def test_no_module_imports_a_layer_above_its_own():
         ("xgboost", ("xgb", "redundancy.tree_matrix", "redundancy.reweight", "redundancy.xgboost")),
         ("sklearn", ("redundancy", "plotting", "estimators", "cli")),
         ("scboost_lab", ()),
-        ("scboost_bench", ()),
     ],
 )
 def test_only_these_modules_know_the_package(package, allowed):

@@ -1,7 +1,6 @@
 """A re-weighted model predicts the weighted sum of the trees, in its own library, and the weights are optimal."""
 
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -262,30 +261,3 @@ def test_a_single_tree():
     found = rw.prune(model, X_val, y_val, max_trees=1)
     assert len(found.kept) == 1
     assert "1 of 1 trees" in repr(found)
-
-
-def test_the_experiment_runs_goes_on_and_renders(tmp_path, monkeypatch):
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    from scboost_bench import pruning
-
-    X, y = data("binary", 200)
-    pd.DataFrame(X, columns=list("abcdef")).assign(target=y).to_parquet(tmp_path / "phoneme.parquet")
-    monkeypatch.setattr(pruning, "TIMED_ROWS", 100)
-    monkeypatch.setattr("sys.argv", ["scboost", "pruning"])
-    out, page = tmp_path / "pruning.csv", tmp_path / "redundancy.md"
-    chosen = {"sets": ["phoneme"], "libraries": ["XGBoost"], "repeats": 1}
-    rows = pruning.run(out, str(tmp_path), **chosen)
-    assert [row["setting"] for row in rows] == list(pruning.TREATMENTS)
-    assert {row["status"] for row in rows} == {"ok"}
-    trees = {row["setting"]: int(row["trees"]) for row in rows}
-    assert trees["pruned to 25"] <= 25
-    assert trees["new model of 10"] == 10
-    before = out.read_bytes()
-    assert pruning.run(out, str(tmp_path), **chosen) == rows
-    assert out.read_bytes() == before
-    pruning.render(out, page)
-    assert "Pruned to 25 against *all trees*" in page.read_text()
-    pictures = re.findall(r"\((figures/.*?)\)", page.read_text())
-    assert len(pictures) == 2
-    assert all((tmp_path / picture).stat().st_size > 10_000 for picture in pictures)

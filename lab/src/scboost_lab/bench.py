@@ -1,4 +1,4 @@
-"""``scboost bench``: time and memory of SCBoost and its peers, as ratios to XGBoost in the same run."""
+"""``scboost-lab bench``: time and memory of SCBoost and its peers, as ratios to XGBoost in the same run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scboost import SCBoostClassifier
 from scboost.estimators.base import auto_learning_rate
 from scboost.estimators.progress import Progress
 from scboost.redundancy.tree_matrix import tree_matrix
-from scboost_bench.protocol import versions
+from scboost_lab.protocol import versions
 
 Array = npt.NDArray[np.float32]
 SHAPES = ((2_340, 500), (3_375, 1_776), (13_000, 16), (100_000, 30), (1_000_000, 30))
@@ -192,7 +192,7 @@ def time_literal(X: Array, y: npt.NDArray[np.int64], rounds: int) -> float:
     """Seconds of the literal algorithm for a few rounds, times what is missing to N_ROUNDS: a lower bound."""
     from threadpoolctl import threadpool_limits
 
-    from scboost_bench.literal import fit_literal
+    from scboost_lab.literal import fit_literal
 
     held_out = len(X) // 5
     with threadpool_limits(1):
@@ -712,7 +712,7 @@ def _shape(text: str) -> tuple[int, int]:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost bench``."""
+    """Add ``scboost-lab bench``."""
     parser = subparsers.add_parser("bench", help="measure time and memory against the peers")
     parser.add_argument("--shapes", type=_shape, nargs="+", default=SHAPES, metavar="ROWSxCOLUMNS")
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))

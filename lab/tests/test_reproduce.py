@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scboost_bench import datasets, reproduce, reproduction_page
-from scboost_bench.baselines import BASELINES, SCBOOST, SCBOOST_PAPER
-from scboost_bench.datasets import content_checksum
-from scboost_bench.protocol import KEY, SCORE_COLUMNS, StorageError, Task
-from scboost_bench.reproduce import DRAWN, EXPERIMENTS, OVER, TRAINING_ROWS, UNDER, main, run, values_that_differ
-from scboost_bench.reproduction_page import Results, paper, section, write_page
+from scboost_lab import datasets, reproduce, reproduction_page
+from scboost_lab.baselines import BASELINES, SCBOOST, SCBOOST_PAPER
+from scboost_lab.datasets import content_checksum
+from scboost_lab.protocol import KEY, SCORE_COLUMNS, StorageError, Task
+from scboost_lab.reproduce import DRAWN, EXPERIMENTS, OVER, TRAINING_ROWS, UNDER, main, run, values_that_differ
+from scboost_lab.reproduction_page import Results, paper, section, write_page
 
 N, POSITIVE = 120, 30
 
@@ -216,7 +216,7 @@ def test_the_command_runs_prints_and_renders(data_dir, tmp_path, capsys):
     assert main(["page", "--out", str(out), "--page", str(tmp_path / "page.md")]) == 0
     assert "# The paper's evaluation, run again" in (tmp_path / "page.md").read_text()
     command = json.loads((out / "table1.json").read_text())["runs"][0]["command"]
-    assert command == "scboost reproduce table1 --datasets QSAR --methods RF --folds 1"
+    assert command == "scboost-lab reproduce table1 --datasets QSAR --methods RF --folds 1"
 
 
 def test_all_skips_what_the_choice_leaves_empty(data_dir, tmp_path, capsys, fits):
@@ -246,7 +246,7 @@ def test_a_full_disk_is_said_and_the_folds_are_kept(data_dir, tmp_path, monkeypa
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scboost_bench.protocol.os.fsync", full)
+    monkeypatch.setattr("scboost_lab.protocol.os.fsync", full)
     assert main([*words, "--folds", "2"]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert Results(out, "table1").values(("QSAR", "RF", ""), "ACC")

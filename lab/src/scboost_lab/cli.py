@@ -1,4 +1,4 @@
-"""The command ``scboost``."""
+"""The command ``scboost-lab``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMMANDS = ("demo", "bench", "datasets", "reproduce", "study", "realdata", "prun
 
 def parser() -> argparse.ArgumentParser:
     """Return the argument parser with all sub-commands."""
-    main_parser = argparse.ArgumentParser(prog="scboost", description="Boosting that does not repeat itself.")
+    main_parser = argparse.ArgumentParser(prog="scboost-lab", description="The experiments behind scboost.")
     main_parser.add_argument("--version", action="version", version=f"scboost {__version__}")
     subparsers = main_parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in COMMANDS:
-        import_module(f"scboost_bench.{name}").add_parser(subparsers)
+        import_module(f"scboost_lab.{name}").add_parser(subparsers)
     return main_parser
 
 

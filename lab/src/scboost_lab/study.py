@@ -1,4 +1,4 @@
-"""The study behind the default: dials, peers, short ensembles, label noise and sizes; ``scboost study``.
+"""The study behind the default: dials, peers, short ensembles, label noise and sizes; ``scboost-lab study``.
 
 Every row of ``results/study/<part>.csv`` is one fold of one method on one data set. A method is a peer's name or
 "SCBoost" followed by the dials that differ from `BASE`, such as ``SCBoost gamma=0.5 memory=all``.
@@ -29,9 +29,9 @@ from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.loop import Dials, Round, State, _row_weights, start
 from scboost.boosting.training import Rows, Training
 from scboost.estimators.base import auto_learning_rate
-from scboost_bench.baselines import make
-from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, content_checksum, resolve_data_dir
-from scboost_bench.protocol import (
+from scboost_lab.baselines import make
+from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, content_checksum, resolve_data_dir
+from scboost_lab.protocol import (
     SCORE_COLUMNS,
     SEED,
     NotInstalledError,
@@ -657,7 +657,7 @@ PARTS: dict[str, Part] = {
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost study``."""
+    """Add ``scboost-lab study``."""
     parser = subparsers.add_parser(
         "study",
         help="run the study that the default was chosen by",
@@ -691,7 +691,7 @@ def _command(args: argparse.Namespace) -> int:
             data = {
                 d: _fingerprint(d, str(directory), part.column_cap) for d in dict.fromkeys(t.dataset for t in tasks)
             }
-            write_provenance(path, command=f"scboost study {name}", data=data, extra=_caps(part))
+            write_provenance(path, command=f"scboost-lab study {name}", data=data, extra=_caps(part))
             failed = sum(row["status"] != "ok" for row in rows)
             print(f"{path}: {len(rows) - failed} folds, {failed} failed")
     except (DataError, StorageError, NotInstalledError) as error:
@@ -711,7 +711,7 @@ def _caps(part: Part) -> Mapping[str, object]:
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main_parser = argparse.ArgumentParser(prog="scboost study")
+    main_parser = argparse.ArgumentParser(prog="scboost-lab study")
     _arguments(main_parser)
     parsed = main_parser.parse_args()
     sys.exit(parsed.func(parsed))

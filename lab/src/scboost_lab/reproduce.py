@@ -1,4 +1,4 @@
-"""Every table and figure of the paper as an experiment, and ``scboost reproduce``.
+"""Every table and figure of the paper as an experiment, and ``scboost-lab reproduce``.
 
 An experiment is a list of folds to run and a function that runs one. Rows go to ``<out>/<experiment>.csv``.
 """
@@ -27,8 +27,8 @@ from scboost.redundancy.measures import (
     tree_covariance,
 )
 from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
-from scboost_bench.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
-from scboost_bench.datasets import (
+from scboost_lab.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
+from scboost_lab.datasets import (
     DATA_DIR_VARIABLE,
     REGISTRY,
     DataError,
@@ -37,7 +37,7 @@ from scboost_bench.datasets import (
     resolve_data_dir,
     undersample,
 )
-from scboost_bench.protocol import (
+from scboost_lab.protocol import (
     N_FOLDS,
     SCORE_COLUMNS,
     SCORES,
@@ -245,7 +245,7 @@ def collapse(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Val
     from scipy.special import expit
     from sklearn.model_selection import train_test_split
 
-    from scboost_bench.literal import fit_literal, simplex_weights
+    from scboost_lab.literal import fit_literal, simplex_weights
 
     X, y, X_test, y_test = _fold(task, data_dir)
     X_train, X_val, y_train, y_val = train_test_split(X, y, test_size=0.2, stratify=y, random_state=task.seed)
@@ -277,7 +277,7 @@ def complexity(task: Task, params: Mapping[str, Any], data_dir: str | None) -> V
     from sklearn.datasets import make_classification
     from sklearn.model_selection import train_test_split
 
-    from scboost_bench.literal import fit_literal, project_out
+    from scboost_lab.literal import fit_literal, project_out
 
     X, y = make_classification(params["n"], 10, n_informative=8, flip_y=0.1, random_state=task.fold)
     if task.method != "literal":
@@ -591,7 +591,7 @@ def _plain(value: Any) -> Any:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost reproduce``."""
+    """Add ``scboost-lab reproduce``."""
     parser = subparsers.add_parser(
         "reproduce",
         help="run the paper's tables and figures",
@@ -618,7 +618,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _command(args: argparse.Namespace) -> int:
-    from scboost_bench.reproduction_page import write_page
+    from scboost_lab.reproduction_page import write_page
 
     try:
         names = _checked_names(args)
@@ -645,7 +645,7 @@ def _command(args: argparse.Namespace) -> int:
 
 
 def _run_and_print(args: argparse.Namespace, name: str, out: Path, data_dir: str | None) -> None:
-    from scboost_bench.reproduction_page import section
+    from scboost_lab.reproduction_page import section
 
     # The wall-clock table is made of the fit times of Table 1.
     source = "table1" if name == "timing" else name
@@ -693,7 +693,7 @@ def _chosen_datasets(args: argparse.Namespace, experiment: Experiment) -> list[s
 
 def _command_text(args: argparse.Namespace, name: str) -> str:
     """Spell the command of one experiment, without the directories of the machine it ran on."""
-    words = ["scboost", "reproduce", name]
+    words = ["scboost-lab", "reproduce", name]
     if args.quick:
         words.append("--quick")
     for option in ("datasets", "methods"):
@@ -706,8 +706,8 @@ def _command_text(args: argparse.Namespace, name: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``python -m scboost_bench.reproduce EXPERIMENT ...``, the same as ``scboost reproduce``."""
-    parser = argparse.ArgumentParser(prog="scboost")
+    """Run ``python -m scboost_lab.reproduce EXPERIMENT ...``, the same as ``scboost-lab reproduce``."""
+    parser = argparse.ArgumentParser(prog="scboost-lab")
     add_parser(parser.add_subparsers(required=True))
     args = parser.parse_args(["reproduce", *(sys.argv[1:] if argv is None else argv)])
     return int(args.func(args))

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scboost_bench import datasets
-from scboost_bench.datasets import DataError, DatasetInfo, content_checksum, load, oversample, undersample
+from scboost_lab import datasets
+from scboost_lab.datasets import DataError, DatasetInfo, content_checksum, load, oversample, undersample
 
 ROWS = 12
 

@@ -1,4 +1,4 @@
-"""The estimators with their defaults on real tables, next to four libraries: ``scboost realdata``.
+"""The estimators with their defaults on real tables, next to four libraries: ``scboost-lab realdata``.
 
 Nine sets with categorical columns, missing values, many classes and real targets; two more experiments compare two
 ways to keep the history of many classes, and strengths of the projection for what the study on two classes does not
@@ -24,8 +24,8 @@ from scboost.boosting.history import History, Projection
 from scboost.boosting.loop import boost, start
 from scboost.boosting.training import Rows, Training
 from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
-from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
-from scboost_bench.protocol import SEED, ResultFile, StorageError, Task, run_tasks, write_provenance
+from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
+from scboost_lab.protocol import SEED, ResultFile, StorageError, Task, run_tasks, write_provenance
 
 KINDS = {
     "adult_train": "two classes",
@@ -563,7 +563,7 @@ classifier's defaults:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost realdata``."""
+    """Add ``scboost-lab realdata``."""
     parser = subparsers.add_parser(
         "realdata",
         help="compare the defaults with other libraries on real tables",
@@ -585,7 +585,7 @@ def _command(args: argparse.Namespace) -> int:
         if not args.only_page:
             names = ("strength",) if args.strength else ("class_history", "realdata")
             flag = " --strength" if args.strength else ""
-            command = f"scboost realdata{flag} --data-dir DATA --out {args.out.as_posix()}"
+            command = f"scboost-lab realdata{flag} --data-dir DATA --out {args.out.as_posix()}"
             run(args.out, _directory(args.data_dir), names=names, jobs=args.jobs, again=args.again, command=command)
         page = args.page or args.out / "realdata.md"
         render(args.out, page)

@@ -1,4 +1,4 @@
-"""``scboost demo``: SCBoost and the installed peers on embedded data, as a table and a figure."""
+"""``scboost-lab demo``: SCBoost and the installed peers on embedded data, as a table and a figure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from scboost import SCBoostClassifier, redundancy_report
 from scboost.estimators.progress import Progress
-from scboost_bench.baselines import make
-from scboost_bench.protocol import NotInstalledError
+from scboost_lab.baselines import make
+from scboost_lab.protocol import NotInstalledError
 
 Array = npt.NDArray[np.float64]
 PLAIN = "SCBoost, no projection"
@@ -215,7 +215,7 @@ def run(output: Path) -> list[Result]:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost demo``."""
+    """Add ``scboost-lab demo``."""
     parser = subparsers.add_parser("demo", help="compare SCBoost with the installed peers on embedded data")
     parser.add_argument("--output", type=Path, default=Path("scboost-demo"), help="folder of the figure (%(default)s)")
     parser.set_defaults(func=_command)

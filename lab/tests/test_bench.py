@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scboost_bench import bench, cli, demo, headline
+from scboost_lab import bench, cli, demo, headline
 
 
 def test_exponent_of_a_power_law():
@@ -165,7 +165,7 @@ def test_the_page_is_made_from_the_results(tmp_path):
 def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):
     ticks = iter([0.0, 2.0])
     monkeypatch.setattr(bench.time, "perf_counter", lambda: next(ticks))
-    monkeypatch.setattr("scboost_bench.literal.fit_literal", lambda *_, **__: None)
+    monkeypatch.setattr("scboost_lab.literal.fit_literal", lambda *_, **__: None)
     assert bench.time_literal(*bench.make_data(200, 6), rounds=10) == 20.0
 
 
@@ -175,12 +175,12 @@ def test_the_demo_prints_a_table_and_draws_a_figure(tmp_path, capsys, monkeypatc
     y = (X[:, 0] + 0.5 * rng.normal(size=150) > 0).astype(float)
     monkeypatch.setattr(demo, "data_sets", lambda: {"digits, 5-9 against 0-4": (X, y)})
     monkeypatch.setattr(demo, "METHODS", ("SCBoost", demo.PLAIN, "XGB", "LGBM"))
-    monkeypatch.setattr("scboost_bench.baselines.METHODS", {k: v for k, v in demo_methods().items() if k != "LGBM"})
+    monkeypatch.setattr("scboost_lab.baselines.METHODS", {k: v for k, v in demo_methods().items() if k != "LGBM"})
 
     def missing(seed, **_):
         raise ImportError(name="lightgbm")
 
-    monkeypatch.setitem(__import__("scboost_bench.baselines").baselines.METHODS, "LGBM", missing)
+    monkeypatch.setitem(__import__("scboost_lab.baselines").baselines.METHODS, "LGBM", missing)
     results = demo.run(tmp_path)
     out = capsys.readouterr().out
     assert [r.method for r in results] == ["SCBoost", demo.PLAIN, "XGB"]
@@ -191,7 +191,7 @@ def test_the_demo_prints_a_table_and_draws_a_figure(tmp_path, capsys, monkeypatc
 
 
 def demo_methods():
-    from scboost_bench.baselines import METHODS
+    from scboost_lab.baselines import METHODS
 
     return METHODS
 
@@ -201,7 +201,7 @@ def test_every_command_explains_itself(capsys):
         with pytest.raises(SystemExit) as stop:
             cli.main([command, "--help"])
         assert stop.value.code == 0
-        assert "usage: scboost " + command in capsys.readouterr().out
+        assert "usage: scboost-lab " + command in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["bench", "--shapes", "3x"]])
@@ -209,7 +209,7 @@ def test_wrong_commands_end_with_code_2(argv, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(argv)
     assert stop.value.code == 2
-    assert "usage: scboost" in capsys.readouterr().err
+    assert "usage: scboost-lab" in capsys.readouterr().err
 
 
 def test_an_interrupt_is_not_a_traceback(monkeypatch, capsys):
@@ -222,7 +222,7 @@ def test_an_interrupt_is_not_a_traceback(monkeypatch, capsys):
 
 
 def test_the_readmes_table_is_that_of_the_results():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     text = (root / "README.md").read_text()
     assert headline.update(text, root / "results" / "study") == text
     assert headline.update_speed(text, root / "results" / "speed") == text
@@ -231,6 +231,6 @@ def test_the_readmes_table_is_that_of_the_results():
 
 
 def test_a_closed_pipe_is_not_a_traceback():
-    command = f"{sys.executable} -m scboost_bench.cli datasets | true"
+    command = f"{sys.executable} -m scboost_lab.cli datasets | true"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)  # noqa: S603
     assert "Traceback" not in done.stderr

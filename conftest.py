@@ -13,7 +13,7 @@ settings.load_profile("repeatable")
 @pytest.fixture(scope="session")
 def shared_data():
     """Folder of the real data sets, which a clone of the repository alone does not have."""
-    folder = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(__file__).parents[1] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the real data sets are not beside the repository")
     return folder

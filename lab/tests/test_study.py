@@ -12,8 +12,8 @@ from scipy import stats
 from sklearn.datasets import make_classification
 
 from scboost import SCBoostClassifier
-from scboost_bench import study
-from scboost_bench.study_page import Page, compare, mean_ranks, means
+from scboost_lab import study
+from scboost_lab.study_page import Page, compare, mean_ranks, means
 
 pd = pytest.importorskip("pandas")
 
@@ -211,7 +211,7 @@ def test_without_data_the_command_says_what_to_give(monkeypatch, capsys):
     assert "--data-dir" in capsys.readouterr().err
 
 
-RESULTS = Path(__file__).parents[1] / "results" / "study"
+RESULTS = Path(__file__).parents[2] / "results" / "study"
 
 
 @pytest.mark.skipif(not (RESULTS / "peers.csv").exists(), reason="the study's results are not beside the tests")

@@ -7,7 +7,7 @@ Packages are imported when a model is made.
 from collections.abc import Callable
 from typing import Any
 
-from scboost_bench.protocol import NotInstalledError
+from scboost_lab.protocol import NotInstalledError
 
 N_ESTIMATORS = 100
 

@@ -1,4 +1,4 @@
-"""What pruning costs: trees kept against AUC, log-loss and prediction time, for five libraries; ``scboost pruning``.
+"""What pruning costs: trees kept against AUC, log-loss and prediction time, for five libraries.
 
 Every row of ``results/pruning.csv`` is one treatment of one fitted model. A data set, capped at `ROW_CAP` rows, is cut
 into rows to fit on (half), rows for the weights (a quarter) and rows to score on (a quarter), anew for each repeat.
@@ -27,9 +27,9 @@ from scboost.redundancy.measures import redundancy_report
 from scboost.redundancy.reweight import prune, reweight
 from scboost.redundancy.tree_matrix import tree_matrix
 from scboost.weighting.solver import nonnegative_weights
-from scboost_bench.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
-from scboost_bench.protocol import SCORES, ResultFile, Row, StorageError, Task, run_tasks, scores, write_provenance
-from scboost_bench.study import load_set
+from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
+from scboost_lab.protocol import SCORES, ResultFile, Row, StorageError, Task, run_tasks, scores, write_provenance
+from scboost_lab.study import load_set
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -221,7 +221,7 @@ def run(
     rows = run_tasks(tasks, partial(treat, data_dir=str(directory)), ResultFile(out, COLUMNS))
     write_provenance(
         out,
-        command=shlex.join(["scboost", *sys.argv[1:]]),
+        command=shlex.join(["scboost-lab", *sys.argv[1:]]),
         data={name: _checksum(directory / f"{name}.parquet") for name in sets},
         extra={"row_cap": ROW_CAP, "column_cap": COLUMN_CAP, "repeats": repeats, "trees": N_TREES},
     )
@@ -380,7 +380,7 @@ def render(source: Path, page: Path) -> None:
     lines = [
         "# How redundant are the trees, and what does pruning cost?",
         "",
-        f"Generated from `{source.name}` ({len(table.rows)} rows) by `scboost pruning`; do not edit.",
+        f"Generated from `{source.name}` ({len(table.rows)} rows) by `scboost-lab pruning`; do not edit.",
         "",
         f"{len(sets)} binary data sets ({', '.join(sets)})",
         f"of at most {made['row_cap']} rows, {made['repeats']} random cuts each: half of the rows to fit, a quarter",
@@ -471,14 +471,14 @@ def _command(args: argparse.Namespace) -> int:
             run(args.out, args.data_dir, sets=args.sets, libraries=args.libraries, repeats=args.repeats)
         render(args.out, args.page)
     except (DataError, StorageError, FileNotFoundError) as error:
-        print(f"scboost pruning: {error}", file=sys.stderr)
+        print(f"scboost-lab pruning: {error}", file=sys.stderr)
         return 1
     print(f"{args.page} is written")
     return 0
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost pruning``."""
+    """Add ``scboost-lab pruning``."""
     parser = subparsers.add_parser(
         "pruning",
         help="measure redundancy and pruning on real data",

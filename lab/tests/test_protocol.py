@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from scboost_bench import baselines, protocol
-from scboost_bench.datasets import DataError
-from scboost_bench.protocol import (
+from scboost_lab import baselines, protocol
+from scboost_lab.datasets import DataError
+from scboost_lab.protocol import (
     KEY,
     SCORE_COLUMNS,
     NotInstalledError,

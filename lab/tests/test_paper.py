@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 from data_makers import two_classes
 from scboost import SCBoostClassifier
 from scboost.boosting.history import History
-from scboost_bench.literal import fit_literal, simplex_weights
+from scboost_lab.literal import fit_literal, simplex_weights
 
 
 @pytest.fixture

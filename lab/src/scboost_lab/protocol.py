@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scboost_bench.datasets import DataError, Dataset, info, load, undersample
+from scboost_lab.datasets import DataError, Dataset, info, load, undersample
 
 SEED = 42
 N_FOLDS = 10

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from scboost_bench.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER
-from scboost_bench.datasets import REGISTRY
-from scboost_bench.protocol import KEY, N_FOLDS, wilcoxon_mark
-from scboost_bench.reproduce import DRAWN, DRAWN_ORDINARY, ORDINARY, OVER, TRAINING_ROWS, UNDER
+from scboost_lab.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER
+from scboost_lab.datasets import REGISTRY
+from scboost_lab.protocol import KEY, N_FOLDS, wilcoxon_mark
+from scboost_lab.reproduce import DRAWN, DRAWN_ORDINARY, ORDINARY, OVER, TRAINING_ROWS, UNDER
 
 METRICS = ("ACC", "F1", "AUC")
 Row = dict[str, str]
@@ -93,7 +93,7 @@ class Results:
 @lru_cache
 def paper(name: str) -> Mapping[Cell, float]:
     """Read the paper's figures: (dataset, method, metric) to value."""
-    text = files("scboost_bench").joinpath("paper", f"{name}.csv").read_text(encoding="utf-8")
+    text = files("scboost_lab").joinpath("paper", f"{name}.csv").read_text(encoding="utf-8")
     return {(r["dataset"], r["method"], r["metric"]): float(r["value"]) for r in csv.DictReader(text.splitlines())}
 
 
@@ -693,7 +693,7 @@ def write_page(out: Path, page: Path) -> None:
     page : Path
         Of the Markdown file.
     """
-    from scboost_bench.protocol import StorageError
+    from scboost_lab.protocol import StorageError
 
     parts = [_introduction(out), _why(out)]
     try:
@@ -727,7 +727,7 @@ def _introduction(out: Path) -> str:
 
 
 def _prose(name: str) -> str:
-    return files("scboost_bench").joinpath("paper", f"{name}.md").read_text(encoding="utf-8")
+    return files("scboost_lab").joinpath("paper", f"{name}.md").read_text(encoding="utf-8")
 
 
 def _why(out: Path) -> str:

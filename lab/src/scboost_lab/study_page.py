@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from scboost_bench.study import (
+from scboost_lab.study import (
     ALL,
     CHOOSE,
     CHOSEN,
@@ -213,11 +213,11 @@ def average(table: Means, method: str, sets: Sequence[str]) -> float:
 
 HEAD = """# Why the default is what it is
 
-<!-- Written by `python -m scboost_bench.study_page` from results/study; do not edit. -->
+<!-- Written by `python -m scboost_lab.study_page` from results/study; do not edit. -->
 
 The default is {dials}.
 
-Everything below comes from `results/study/*.csv`; `scboost study all --data-dir DIR` makes those files again.
+Everything below comes from `results/study/*.csv`; `scboost-lab study all --data-dir DIR` makes those files again.
 
 Data: {n} binary sets, at most {cap:,} rows of each (stratified, drawn once) and at most {columns} columns (Madelon,
 Scene and Bioresponse have more), or 50 where dials are swept. Five stratified folds. Every method gets the same matrix:
@@ -662,7 +662,7 @@ def _met(reached: bool) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page."""
-    parser = argparse.ArgumentParser(prog="scboost_bench.study_page", description="Write docs/default.md.")
+    parser = argparse.ArgumentParser(prog="scboost_lab.study_page", description="Write docs/default.md.")
     parser.add_argument("--results", type=Path, default=Path("results/study"))
     parser.add_argument("--out", type=Path, default=Path("docs/default.md"))
     args = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The paper's ten data sets: a registry, a loader that checks what it gets, and ``scboost datasets``.
+"""The paper's ten data sets: a registry, a loader that checks what it gets, and ``scboost-lab datasets``.
 
 A set comes from OpenML (scikit-learn's cached ``fetch_openml``) or from a directory of Parquet files.
 What cannot be had raises `DataError`; nothing is replaced silently.
@@ -369,7 +369,7 @@ def oversample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``scboost datasets``."""
+    """Add ``scboost-lab datasets``."""
     parser = subparsers.add_parser(
         "datasets",
         help="list, fetch and check the paper's ten data sets",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scboost_bench.bench import WIDE, Results
-from scboost_bench.study import ALL, OURS, RIVALS
-from scboost_bench.study_page import average, grid, mean_ranks, means, read
+from scboost_lab.bench import WIDE, Results
+from scboost_lab.study import ALL, OURS, RIVALS
+from scboost_lab.study_page import average, grid, mean_ranks, means, read
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
 SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"

@@ -1,0 +1,31 @@
+"""The pruning experiment: it runs, goes on where it was, and renders its page."""
+
+import re
+
+import pandas as pd
+
+from data_makers import two_classes
+from scboost_lab import pruning
+
+
+def test_the_experiment_runs_goes_on_and_renders(tmp_path, monkeypatch):
+    X, y = two_classes(n=200, d=6)
+    pd.DataFrame(X, columns=list("abcdef")).assign(target=y).to_parquet(tmp_path / "phoneme.parquet")
+    monkeypatch.setattr(pruning, "TIMED_ROWS", 100)
+    monkeypatch.setattr("sys.argv", ["scboost", "pruning"])
+    out, page = tmp_path / "pruning.csv", tmp_path / "redundancy.md"
+    chosen = {"sets": ["phoneme"], "libraries": ["XGBoost"], "repeats": 1}
+    rows = pruning.run(out, str(tmp_path), **chosen)
+    assert [row["setting"] for row in rows] == list(pruning.TREATMENTS)
+    assert {row["status"] for row in rows} == {"ok"}
+    trees = {row["setting"]: int(row["trees"]) for row in rows}
+    assert trees["pruned to 25"] <= 25
+    assert trees["new model of 10"] == 10
+    before = out.read_bytes()
+    assert pruning.run(out, str(tmp_path), **chosen) == rows
+    assert out.read_bytes() == before
+    pruning.render(out, page)
+    assert "Pruned to 25 against *all trees*" in page.read_text()
+    pictures = re.findall(r"\((figures/.*?)\)", page.read_text())
+    assert len(pictures) == 2
+    assert all((tmp_path / picture).stat().st_size > 10_000 for picture in pictures)
