@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo test test-dist compat bench clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -14,6 +14,14 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/mypy tools
 	OMP_NUM_THREADS=2 MPLBACKEND=Agg $(BIN)/python -m pytest -q
+
+# Wheel and sdist: built, installed in an empty environment, tested. Part of `make test`.
+test-dist: $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/test_distribution.py
+
+# The tests on the lowest and newest versions of what the library needs; about an hour. Python 3.11 or newer runs it.
+compat: | $(BIN)/python
+	$(BIN)/python tools/compat.py
 
 bench: $(VENV)/.lab
 	$(BIN)/scboost-lab bench
@@ -31,4 +39,4 @@ $(VENV)/.dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .compat build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,114 @@
+"""What is published: the wheel and the sdist build, install where nothing else is, and carry what they need."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import scboost
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # noqa: S603 - our own command
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """Build the sdist, and the wheel from the sdist: paths of both."""
+    folder = tmp_path_factory.mktemp("dist")
+    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)])
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="session")
+def unpacked(built, tmp_path_factory):
+    """Unpack the sdist: the folder of the sources."""
+    folder = tmp_path_factory.mktemp("sdist")
+    with tarfile.open(built[0]) as archive:
+        archive.extractall(folder, filter="data")
+    (inside,) = folder.iterdir()
+    return inside
+
+
+def test_the_wheel_contains_the_library_and_nothing_else(built):
+    with zipfile.ZipFile(built[1]) as wheel:
+        names = wheel.namelist()
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"scboost", f"scboost-{scboost.__version__}.dist-info"}
+    sources = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "scboost").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {name for name in names if name.startswith("scboost/")} == sources
+    assert "scboost/py.typed" in sources
+
+
+def test_the_sdist_contains_the_repository(unpacked):
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone of the repository")
+    tracked = [Path(name) for name in run(["git", "ls-files"], cwd=ROOT).splitlines()]
+    ours = {path for path in tracked if path.parts[0] not in {".ci", ".github"} and (ROOT / path).is_file()}
+    theirs = {path.relative_to(unpacked) for path in unpacked.rglob("*") if path.is_file()}
+    assert not ours - theirs
+
+
+def test_the_tests_of_the_sdist_collect_and_pass(unpacked):
+    paths = os.pathsep.join([str(unpacked / "src"), str(unpacked / "lab" / "src")])
+    options = {"cwd": unpacked, "env": {**os.environ, "PYTHONPATH": paths}}
+    pytest_here = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    assert re.search(r"\d{3,} tests collected", run([*pytest_here, "--collect-only"], **options))
+    # Identities of the method, a document checked against its results, and fits with all kinds of loss.
+    part = ["tests/test_history.py", "tests/test_loss.py", "lab/tests/test_bench.py", "-k", "not bench or readme"]
+    assert " passed" in run([*pytest_here, *part], **options)
+
+
+SMALL_FIT = """
+import importlib.metadata, sys
+import numpy as np, scboost
+X = np.random.default_rng(0).normal(size=(200, 3))
+y = (X[:, 0] + X[:, 1] > 0).astype(int)
+model = scboost.SCBoostClassifier(n_estimators=20, n_jobs=1).fit(X, y)
+assert model.score(X, y) > 0.9, model.score(X, y)
+assert abs(scboost.SCBoostRegressor(n_estimators=5, n_jobs=1).fit(X, X[:, 0]).predict(X)).max() < 10
+assert scboost.redundancy_report(model, X, y).n_trees == 20
+assert importlib.metadata.version("scboost") == scboost.__version__
+installed = {d.name.lower().replace("_", "-") for d in importlib.metadata.distributions()}
+print(*sorted(installed - {"pip", "setuptools"}))
+"""
+
+
+def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
+    run([sys.executable, "-m", "venv", str(tmp_path / "empty")])
+    python = str(tmp_path / "empty" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    reachable = [*pip, "download", "--quiet", "--no-deps", "--dest", str(tmp_path), "threadpoolctl"]
+    if subprocess.run(reachable, capture_output=True, check=False).returncode:  # noqa: S603 - our own command
+        pytest.skip("no package index can be reached")
+    run([*pip, "install", "--quiet", "--no-compile", f"{built[1]}[cpu]"])
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    installed = run([python, "-W", "error", "-c", SMALL_FIT], cwd=tmp_path, env=outside).split()
+    # What a user gets along with the library: its own dependencies, and theirs.
+    assert {"scboost", "numpy", "scipy", "scikit-learn", "threadpoolctl"} <= set(installed)
+    assert not {"matplotlib", "pandas", "lightgbm", "catboost", "scboost-lab", "pytest"} & set(installed)
+
+
+@pytest.mark.parametrize("tool", ["ruff", "mypy"])
+def test_pre_commit_runs_the_linters_of_the_dev_extra(tool):
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    (hook,) = re.findall(rf"{tool}[^\n]*\n\s+rev: v(\S+)", hooks)
+    assert f'"{tool}=={hook}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_citation_has_the_version_of_the_package():
+    assert f"\nversion: {scboost.__version__}\n" in (ROOT / "CITATION.cff").read_text()
