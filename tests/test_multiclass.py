@@ -8,10 +8,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
-from data_makers import three_classes, two_classes
-from scboost.boosting.losses import HuberLoss, LogisticLoss, PoissonLoss, SoftmaxLoss
-from scboost.estimators.base import SCBoostClassifier, _stacked, _StackedMargin
-from scboost.weighting.solver import LOGISTIC
+from data_makers import three_classes
+from scboost.estimators.base import SCBoostClassifier
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = three_classes()
@@ -100,37 +98,6 @@ def test_a_class_whose_rows_have_no_weight_is_no_class():
 # --- weights of trees -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("loss", "target"),
-    [(SoftmaxLoss(3), y + 0.0), (PoissonLoss(), y + 0.0), (HuberLoss(0.5), X[:, 0]), (LogisticLoss(), (y > 0) + 0.0)],
-    ids=lambda v: type(v).__name__,
-)
-def test_stacked_margins_have_the_derivatives_of_the_mean_loss(loss, target):
-    K, margin = loss.n_outputs, _StackedMargin(loss)
-    stacked = np.repeat(target, K)
-    rng = np.random.default_rng(0)
-    F = rng.normal(size=len(stacked))
-    assert margin.value(stacked, F).mean() == pytest.approx(loss.mean(target, F.reshape(-1, K).T))
-    direction = rng.normal(size=len(stacked))
-
-    def mean(t):
-        return margin.value(stacked, F + t * direction).mean()
-
-    slope = np.mean(margin.gradient(stacked, F) * direction)
-    assert slope == pytest.approx((mean(1e-5) - mean(-1e-5)) / 2e-5, rel=1e-5, abs=1e-7)
-    bend = np.mean(margin.curvature(stacked, F) * direction**2)
-    assert bend >= (mean(1e-3) - 2 * mean(0.0) + mean(-1e-3)) / 1e-6 - 1e-4
-
-
-def test_stacked_margins_of_two_classes_are_those_of_the_solver():
-    _, binary = two_classes()
-    F = np.random.default_rng(0).normal(size=300)
-    stacked = _StackedMargin(LogisticLoss())
-    for name in ("value", "gradient", "curvature"):
-        expected = getattr(LOGISTIC, name)(binary + 0.0, F)
-        np.testing.assert_allclose(getattr(stacked, name)(binary + 0.0, F), expected, rtol=1e-6, atol=1e-12)
-
-
 @pytest.mark.parametrize("weighting_rows", ["holdout", "out_of_fold", "fold_average"])
 def test_weights_of_many_classes_are_optimal(weighting_rows):
     params = {**FAST, "weighting": "nonnegative", "weighting_rows": weighting_rows, "n_folds": 3}
@@ -148,16 +115,21 @@ def test_weights_of_many_classes_are_those_of_scipy():
     params = {**FAST, "covariance_penalty": 0.1, "weight_pull": 0.05}
     plain = SCBoostClassifier(**params).fit(X, y)
     model = SCBoostClassifier(**params, weighting="nonnegative").fit(X, y, X_val=new, y_val=labels)
-    A = _stacked(plain._ensemble, new, weighted=True).astype(float)
-    C = np.cov(A, rowvar=False, bias=True)
+    H = plain._ensemble.contributions(new).astype(float) * plain.weights_[:, :, None]
+    C = sum(np.cov(H[:, k], bias=True) for k in range(3))
 
-    def objective(w):
-        F = (np.tile(plain.intercept_, len(new)) + A @ w).reshape(-1, 3)
-        return log_loss(labels, special.softmax(F, axis=1)) + 0.1 * w @ C @ w + 0.05 / 8 * np.sum((w - 1) ** 2)
+    def objective(z):
+        w, b = z[:8], z[8:]
+        F = plain.intercept_ + b + np.einsum("tki,t->ik", H, w)
+        away = np.sum((w - 1) ** 2) + np.sum(b**2)
+        return log_loss(labels, special.softmax(F, axis=1)) + 0.1 * w @ C @ w + 0.05 / 8 * away
 
-    best = optimize.minimize(objective, np.ones(8), bounds=[(0, None)] * 8, options={"ftol": 1e-15, "gtol": 1e-10})
+    start = np.r_[np.ones(8), np.zeros(3)]
+    bounds = [(0, None)] * 8 + [(None, None)] * 3
+    best = optimize.minimize(objective, start, bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-10})
     assert model.weighting_result_.objective == pytest.approx(best.fun, abs=1e-7)
-    np.testing.assert_allclose(model.weighting_result_.weights, best.x, atol=1e-3)
+    np.testing.assert_allclose(model.weighting_result_.weights, best.x[:8], atol=1e-3)
+    np.testing.assert_allclose(model.weighting_result_.intercept, best.x[8:], atol=1e-3)
 
 
 def test_weights_on_the_simplex():

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, lsq_linear, minimize, nnls
-from scipy.special import log_softmax, softmax
 
-from scboost.weighting.solver import LOGISTIC, SQUARED_ERROR, nonnegative_weights, simplex_weights
+from scboost.boosting.losses import HuberLoss, LogisticLoss, PoissonLoss, QuantileLoss, SoftmaxLoss, SquaredLoss
+from scboost.weighting import LOGISTIC, SQUARED_ERROR, learn_weights, nonnegative_weights, simplex_weights
+from scboost.weighting.losses import margin_loss
 
 LOSSES = {"logistic": LOGISTIC, "squared error": SQUARED_ERROR}
 
@@ -329,42 +330,134 @@ def test_no_copy_of_the_contributions_is_made(solve, order):
     assert peak < 0.6 * H.nbytes
 
 
-class Softmax:
-    """Cross-entropy over K outputs, one weight per round shared by all: rows are (row, output) pairs."""
-
-    def __init__(self, K):
-        self.K = K
-
-    def check(self, y, *, intercept):
-        pass
-
-    def value(self, y, F):
-        return -y * log_softmax(F.reshape(-1, self.K), axis=1).ravel()
-
-    def gradient(self, y, F):
-        return softmax(F.reshape(-1, self.K), axis=1).ravel() - y
-
-    def curvature(self, y, F):
-        p = softmax(F.reshape(-1, self.K), axis=1).ravel()
-        return 2 * p * (1 - p)  # a diagonal bound of diag(p) - pp'
+TARGETS = np.random.default_rng(3)
+LOSSES_OF_BOOSTING = [
+    (SoftmaxLoss(3), TARGETS.integers(0, 3, 200)),
+    (SoftmaxLoss(3), TARGETS.dirichlet(np.ones(3), 200)),
+    (PoissonLoss(), TARGETS.integers(0, 5, 200)),
+    (HuberLoss(0.5), TARGETS.normal(size=200)),
+    (SquaredLoss(), TARGETS.normal(size=200)),
+    (LogisticLoss(), TARGETS.integers(0, 2, 200)),
+    (LogisticLoss(), TARGETS.random(200)),
+]
+every_loss = pytest.mark.parametrize(("loss", "y"), LOSSES_OF_BOOSTING, ids=lambda v: type(v).__name__)
 
 
-def test_a_loss_of_several_outputs_fits_the_interface():
-    rng = np.random.default_rng(10)
-    m, K, T = 150, 3, 8
-    labels = rng.integers(0, K, m)
-    Y = np.eye(K)[labels]
-    H = rng.normal(size=(m, K, T)) + 0.8 * Y[:, :, None] * rng.uniform(0, 1, T)
-    flat, y = H.reshape(m * K, T), Y.ravel()
-    found = nonnegative_weights(flat, y, pull=0.01, intercept=False, loss=Softmax(K))
+def second_derivative(margin, y, F, direction):
+    """The curvature along a direction, by the interface's definition for one output and for several."""
+    c = margin.curvature(y, F)
+    bend = c * direction**2
+    if F.ndim == 1:
+        return bend
+    return bend.sum(axis=1) - (c * direction).sum(axis=1) ** 2 / c.sum(axis=1)
 
-    def f(w):
-        F = H @ w
-        return -log_softmax(F, axis=1)[np.arange(m), labels].mean() / K + 0.01 / T * np.sum((w - 1) ** 2)
 
-    oracle = minimize(f, np.ones(T), method="L-BFGS-B", bounds=[(0, None)] * T, options={"ftol": 1e-15})
+@every_loss
+def test_margins_of_boosting_losses_have_the_derivatives_of_the_mean_loss(loss, y):
+    y = y.astype(float)
+    rng = np.random.default_rng(0)
+    margin = margin_loss(loss, square=4.0)
+    shape = (200,) if loss.n_outputs == 1 else (200, loss.n_outputs)
+    F, direction = rng.normal(size=shape), rng.normal(size=shape)
+    if y.ndim == 1:
+        assert margin.value(y, F).mean() == pytest.approx(loss.mean(y, np.atleast_2d(F.T)) / 4)
+    slope = np.sum(margin.gradient(y, F) * direction)
+
+    def total(t):
+        return margin.value(y, F + t * direction).sum()
+
+    assert slope == pytest.approx((total(1e-5) - total(-1e-5)) / 2e-5, rel=1e-5, abs=1e-6)
+    bend = second_derivative(margin, y, F, direction).sum()
+    numerical = (total(1e-3) - 2 * total(0.0) + total(-1e-3)) / 1e-6
+    assert bend >= numerical - 1e-3
+    if not isinstance(loss, HuberLoss):  # whose curvature is an upper bound
+        assert bend == pytest.approx(numerical, rel=1e-3)
+
+
+def problem(loss, y, T=8, seed=10):
+    rng = np.random.default_rng(seed)
+    n, K = len(y), loss.n_outputs
+    signal = np.eye(K)[y.astype(int)] if K > 1 and y.ndim == 1 else y.reshape(n, -1)
+    A = 0.3 * rng.normal(size=(n, K, T)) + 0.4 * signal[:, :, None] * rng.uniform(0, 1, T)
+    return A, rng.normal(size=K) * 0.1, rng.uniform(0, 2, n)
+
+
+def stated_objective(z, A, y, loss, start, s, *, lam, pull):
+    """The definition of the problem, written independently of the package."""
+    _, K, T = A.shape
+    u, b = z[:T], z[T:]
+    F = start + b + A @ u
+    variance = np.average((y - np.average(y, weights=s)) ** 2, weights=s) if loss.translation_invariant else 1.0
+    C = sum(np.cov(A[:, k], rowvar=False, aweights=s, ddof=0) for k in range(K))
+    away = np.sum((u - 1) ** 2) + (np.sum(b**2) if K > 1 else 0)
+    mean = np.average(loss.row_losses(y.T, F.T), weights=s)
+    return (mean + lam * u @ C @ u) / variance + pull / T * away
+
+
+@every_loss
+def test_learnt_weights_minimise_the_stated_objective(loss, y):
+    y = y.astype(float)
+    A, start, s = problem(loss, y)
+    _, K, T = A.shape
+    f = lambda z: stated_objective(z, A, y, loss, start, s, lam=0.2, pull=0.05)  # noqa: E731 - the oracle's closure
+    bounds = [(0, None)] * T + [(None, None)] * K
+    oracle = minimize(f, np.r_[np.ones(T), np.zeros(K)], bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9})
+    found = learn_weights(A, y, loss=loss, start=start, sample_weight=s, covariance_penalty=0.2, pull=0.05)
     assert found.converged
-    assert found.objective == pytest.approx(oracle.fun, abs=1e-8)
+    assert found.intercept.shape == (K,)
+    assert found.objective == pytest.approx(f(np.r_[found.weights, found.intercept]), rel=1e-9)
+    assert found.objective <= oracle.fun + 1e-8
+    assert found.objective - found.gap <= oracle.fun + 1e-10
+    np.testing.assert_allclose(found.weights, oracle.x[:T], atol=2e-3)
+
+
+@every_loss
+@pytest.mark.parametrize("method", ["nonnegative", "simplex"])
+def test_layout_of_the_contributions_does_not_matter(loss, y, method):
+    A, start, s = problem(loss, y)
+    rounds_first = np.ascontiguousarray(A.transpose(2, 1, 0)).transpose(2, 1, 0)
+    options = {"loss": loss, "start": start, "sample_weight": s, "method": method}
+    found = learn_weights(A, y, **options)
+    assert found.converged
+    np.testing.assert_allclose(learn_weights(rounds_first, y, **options).weights, found.weights, atol=1e-6)
+    if loss.n_outputs == 1:
+        flat = learn_weights(A[:, 0], y, **options)
+        np.testing.assert_allclose(flat.weights, found.weights, atol=1e-6)
+    if method == "simplex":
+        assert found.weights.sum() == pytest.approx(1)
+        assert not found.intercept.any()
+
+
+@pytest.mark.parametrize("method", ["nonnegative", "simplex"])
+@pytest.mark.parametrize("unit", [1e-6, 1000.0, 1e9])
+def test_weights_do_not_depend_on_the_unit_of_a_real_target(method, unit):
+    y = np.random.default_rng(2).normal(size=200) + 5
+    A, start, s = problem(SquaredLoss(), y)
+    options = {"sample_weight": s, "method": method, "covariance_penalty": 0.1}
+    for loss, scaled in ((SquaredLoss(), SquaredLoss()), (HuberLoss(0.5), HuberLoss(0.5 * unit))):
+        one = learn_weights(A, y, loss=loss, start=start, **options)
+        other = learn_weights(unit * A, unit * y, loss=scaled, start=unit * start, **options)
+        assert other.converged
+        np.testing.assert_allclose(other.weights, one.weights, atol=1e-5)
+        np.testing.assert_allclose(other.intercept, unit * one.intercept, rtol=1e-4, atol=1e-6 * unit)
+        assert other.objective == pytest.approx(one.objective, rel=1e-8)
+
+
+def test_two_outputs_that_mirror_each_other_weigh_as_one():
+    # The softmax of (-F/2, F/2) is the logistic function of F; shifts are pulled for several outputs only.
+    H, y = make(300, 6, 11)
+    pair = np.stack([-H / 2, H / 2], axis=1)
+    one = nonnegative_weights(H, y, intercept=False, pull=0.05)
+    two = nonnegative_weights(pair, y, intercept=False, pull=0.05, loss=margin_loss(SoftmaxLoss(2)))
+    np.testing.assert_allclose(two.weights, one.weights, atol=1e-5)
+    assert two.n_iterations <= one.n_iterations + 2  # exact second derivatives
+
+
+def test_a_quantile_has_no_weights():
+    with pytest.raises(ValueError, match="need a loss with curvature"):
+        learn_weights(np.ones((4, 1)), np.arange(4.0), loss=QuantileLoss())
+    with pytest.raises(ValueError, match="method must be 'nonnegative' or 'simplex', got 'ridge'"):
+        learn_weights(np.ones((4, 1)), np.arange(4.0), loss=SquaredLoss(), method="ridge")
 
 
 def test_too_few_steps_are_reported():

@@ -35,7 +35,7 @@ from .redundancy.measures import (
 )
 from .redundancy.reweight import Reweighted, WeightedTrees, prune, reweight
 from .redundancy.tree_matrix import TreeMatrix, iter_tree_matrix, tree_matrix
-from .weighting.solver import Weights, nonnegative_weights, simplex_weights
+from .weighting import Weights, nonnegative_weights, simplex_weights
 
 __version__ = "0.2.0.dev0"
 

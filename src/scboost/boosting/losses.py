@@ -133,13 +133,12 @@ class LogisticLoss(Loss):
         return np.subtract(y, p, out=p), curvature
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
-        # max(m, 0) + log(1 + exp(-|m|)) with m = F for class 0 and -F for class 1
+        # log(1 + exp(-|F|)) + (max(F, 0) - y F), for any y in [0, 1]
         losses = np.abs(F[0])
         np.exp(np.negative(losses, out=losses), out=losses)
         losses += 1
         np.log(losses, out=losses)
-        m = F[0] * (1 - 2 * y)
-        losses += np.maximum(m, 0, out=m)
+        losses += np.maximum(F[0], 0) - y * F[0]
         return np.asarray(losses)
 
     def inverse_link(self, F: FloatArray) -> FloatArray:
@@ -157,6 +156,8 @@ def _expit(F: FloatArray) -> FloatArray:
 
 class SoftmaxLoss(Loss):
     """Negative log-likelihood of a class number under the softmax of K raw scores.
+
+    A target of shape (K, n) holds the probabilities of the classes instead.
 
     The curvature is ``2 p (1 - p)``, as in XGBoost: an upper bound of the diagonal that keeps K simultaneous
     steps from overshooting, and that makes two classes agree with the binary loss.
@@ -180,11 +181,14 @@ class SoftmaxLoss(Loss):
         curvature = 2 * p * (1 - p)
         np.maximum(curvature, _MIN_CURVATURE, out=curvature)
         np.negative(p, out=p)
-        p[y.astype(np.intp), np.arange(len(y))] += 1
+        if y.ndim == 2:
+            p += y
+        else:
+            p[y.astype(np.intp), np.arange(len(y))] += 1
         return np.asarray(p), np.asarray(curvature)
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
-        chosen = F[y.astype(np.intp), np.arange(len(y))]
+        chosen = np.sum(y * F, axis=0) if y.ndim == 2 else F[y.astype(np.intp), np.arange(len(y))]
         return np.asarray(special.logsumexp(F, axis=0) - chosen)
 
     def inverse_link(self, F: FloatArray) -> FloatArray:

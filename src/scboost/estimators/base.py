@@ -31,7 +31,8 @@ from scboost.boosting.training import Rows, Stopping, Training, train
 from scboost.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
 from scboost.estimators.progress import Progress
-from scboost.weighting.solver import LOGISTIC, SQUARED_ERROR, MarginLoss, Weights, nonnegative_weights, simplex_weights
+from scboost.weighting import Weights, learn_weights
+from scboost.weighting.losses import margin_loss
 from scboost.xgb.engine import XGBoostEngine
 from scboost.xgb.ensemble import TreeEnsemble
 
@@ -358,7 +359,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         matrix = self._encode(X, reset=True)
         rows, loss = self._learn_target(_vector(y, matrix), matrix, sample_weight)
         if self.weighting is not None:
-            self._margin_loss(loss)
+            margin_loss(loss)  # which says so if the loss has no curvature
         validation = None
         if X_val is not None or y_val is not None:
             if X_val is None or y_val is None:
@@ -682,49 +683,25 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
         if ensemble.n_rounds == 0:
             return
-        offset = np.tile(ensemble.intercept, len(rows))
-        if self.weighting == "simplex":
-            self.weighting_result_ = simplex_weights(
-                _stacked(ensemble, rows.X),
-                np.repeat(rows.y, loss.n_outputs),
-                covariance_penalty=self.covariance_penalty,
-                sample_weight=None if rows.weight is None else np.repeat(rows.weight, loss.n_outputs),
-                offset=offset,
-                loss=self._margin_loss(loss),
-            )
-            weights = np.repeat(self.weighting_result_.weights[:, None], loss.n_outputs, axis=1)
-        else:
-            A = _stacked(ensemble, rows.X, weighted=True)
-            self.weighting_result_ = self._nonnegative(A, rows, offset, loss)
-            weights = ensemble.weights * self.weighting_result_.weights[:, None]
-        self._warn_if_not_converged(self.weighting_result_)
-        ensemble.reweight(weights, ensemble.intercept + self.weighting_result_.intercept)
+        on_simplex = self.weighting == "simplex"
+        A = _contributions(ensemble, rows.X, weighted=not on_simplex)
+        result = self._learn_weights(A, rows, ensemble.intercept, loss)
+        weights = (np.ones_like(ensemble.weights) if on_simplex else ensemble.weights) * result.weights[:, None]
+        ensemble.reweight(weights, ensemble.intercept + result.intercept)
 
-    def _nonnegative(self, A: FloatArray, rows: Rows, offset: FloatArray, loss: Loss) -> Weights:
-        return nonnegative_weights(
+    def _learn_weights(self, A: FloatArray, rows: Rows, start: FloatArray, loss: Loss) -> Weights:
+        self.weighting_result_ = learn_weights(
             A,
-            np.repeat(rows.y, loss.n_outputs),
+            rows.y,
+            loss=loss,
+            start=start,
+            sample_weight=rows.weight,
+            method=self.weighting or "nonnegative",
             covariance_penalty=self.covariance_penalty,
             pull=self.weight_pull,
-            intercept=loss.n_outputs == 1,  # one shift for all classes would change nothing
-            sample_weight=None if rows.weight is None else np.repeat(rows.weight, loss.n_outputs),
-            offset=offset,
-            loss=self._margin_loss(loss),
         )
-
-    def _margin_loss(self, loss: Loss) -> MarginLoss:
-        match loss:
-            case LogisticLoss():
-                return LOGISTIC
-            case SquaredLoss():
-                return SQUARED_ERROR
-            case QuantileLoss():
-                raise ValueError(
-                    f"weighting={self.weighting!r} needs a loss with curvature, which quantile and absolute error do "
-                    "not have; use weighting=None or another loss."
-                )
-            case _:
-                return _StackedMargin(loss)
+        self._warn_if_not_converged(self.weighting_result_)
+        return self.weighting_result_
 
     def _warn_if_not_converged(self, result: Weights) -> None:
         if not result.converged:
@@ -756,13 +733,10 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if training.interrupted:
                 raise KeyboardInterrupt(f"interrupted in fold {i + 1} of {self.n_folds}: there is no model yet")
             ensemble = training.ensemble
-            contributions = _stacked(ensemble, rows.X[held_out], weighted=True)
-            A[held_out, :, : ensemble.n_rounds] = contributions.reshape(len(held_out), K, -1)
+            A[held_out, :, : ensemble.n_rounds] = _contributions(ensemble, rows.X[held_out], weighted=True)
             offset[held_out] = ensemble.intercept
             models.append(training)
-        stacked = A.reshape(len(rows) * K, -1)
-        self.weighting_result_ = result = self._nonnegative(stacked, rows, offset.ravel(), loss)
-        self._warn_if_not_converged(result)
+        result = self._learn_weights(A, rows, offset, loss)
         if self.weighting_rows == "out_of_fold":
             training = self._grow(rows, loss, seed, label="scboost, all rows")
             ensemble = training.ensemble
@@ -1286,41 +1260,12 @@ class SCBoostRegressor(RegressorMixin, _SCBoost):  # type: ignore[misc]
             yield self._loss.inverse_link(F)
 
 
-class _StackedMargin:
-    """A loss of K raw scores a row as a loss of margins, those of a row after each other: m * K entries.
-
-    The mean over all entries is the mean loss: the loss of a row stands in each of its K entries.
-    """
-
-    def __init__(self, loss: Loss) -> None:
-        self._loss = loss
-
-    def check(self, y: npt.NDArray[np.float64], *, intercept: bool) -> None:
-        """Accept what the estimator has accepted."""
-
-    def value(self, y: npt.NDArray[np.float64], F: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Loss of every row, K times."""
-        K = self._loss.n_outputs
-        return np.repeat(self._loss.row_losses(y[::K], F.reshape(-1, K).T), K)
-
-    def gradient(self, y: npt.NDArray[np.float64], F: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """First derivatives by the margins."""
-        K = self._loss.n_outputs
-        return np.asarray(-K * self._loss.residual(y[::K], F.reshape(-1, K).T)[0].T.ravel(), dtype=np.float64)
-
-    def curvature(self, y: npt.NDArray[np.float64], F: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Diagonal bound of the second derivatives."""
-        K = self._loss.n_outputs
-        return np.asarray(K * self._loss.residual(y[::K], F.reshape(-1, K).T)[1].T.ravel(), dtype=np.float64)
-
-
-def _stacked(ensemble: Ensemble, X: Any, *, weighted: bool = False) -> FloatArray:
-    """Contribution of every round to every raw score, of shape (n * K, rounds): the K scores of a row in sequence."""
+def _contributions(ensemble: Ensemble, X: Any, *, weighted: bool) -> FloatArray:
+    """Contribution of every round to every raw score, of shape (n, K, rounds)."""
     H = ensemble.contributions(X)
     if weighted:
         H = H * ensemble.weights[:, :, None].astype(H.dtype)
-    rounds, K, n = H.shape
-    return H.transpose(2, 1, 0).reshape(n * K, rounds)
+    return H.transpose(2, 1, 0)
 
 
 def _n_classes(loss: Loss) -> int:

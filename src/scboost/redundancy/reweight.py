@@ -16,13 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
-from scboost.redundancy.measures import encode_target, tree_covariance
+from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
+from scboost.redundancy.measures import encode_target
 from scboost.redundancy.tree_matrix import (
     BLOCK_ROWS,
     EnsembleReader,
@@ -35,7 +36,8 @@ from scboost.redundancy.tree_matrix import (
     xgboost_document,
     xgboost_order,
 )
-from scboost.weighting.solver import SQUARED_ERROR, MarginLoss, nonnegative_weights, simplex_weights
+from scboost.weighting import Weights, learn_weights
+from scboost.weighting.solver import row_weights
 from scboost.xgb.ubjson import encode
 
 FloatArray = npt.NDArray[np.float64]
@@ -44,6 +46,7 @@ FloatArray = npt.NDArray[np.float64]
 _MIN_CURVATURE = 1e-3
 # Small, because the margins that are imitated carry no noise; above 0, which makes the optimum unique.
 _IMITATION_PULL = 0.003
+_LINKS = {LogisticLoss: "logit", SoftmaxLoss: "softmax", SquaredLoss: "identity"}
 _SURE = 1e-3  # the margin of a forest's probabilities is scaled with this much pull towards factor 1
 
 
@@ -167,8 +170,7 @@ def reweight(
         error, whatever loss the model was fitted with; a model of a quantile is refused.
     method : {"nonnegative", "simplex"}, default="nonnegative"
         "nonnegative" pulls free non-negative factors towards 1, that is towards the model as it is, and learns a new
-        intercept. "simplex" is the paper's CRW: the factors are non-negative with mean 1 and the intercept stays
-        (one output only).
+        intercept. "simplex" is the paper's CRW: the factors are non-negative with mean 1 and the intercept stays.
     covariance_penalty : float, default=0
         Price of w'Cw, the variance of the weighted sum (of margins; divided by the variance of y for regression).
     pull : float, default=0.1
@@ -193,7 +195,7 @@ def reweight(
     if method not in {"nonnegative", "simplex"}:
         raise ValueError(f"method must be 'nonnegative' or 'simplex', got {method!r}.")
     problem = _Problem.of(model, X_val, y_val, sample_weight, covariance_penalty)
-    found = problem.simplex() if method == "simplex" else problem.nonnegative(problem.target, pull)
+    found = problem.simplex() if method == "simplex" else problem.nonnegative(problem.y, pull)
     return _result(model, problem, found)
 
 
@@ -241,7 +243,7 @@ def prune(
     if selection not in {"backward", "lasso"}:
         raise ValueError(f"selection must be 'backward' or 'lasso', got {selection!r}.")
     problem = _Problem.of(model, X_val, y_val, sample_weight, covariance_penalty)
-    found = problem.nonnegative(problem.target, pull)
+    found = problem.nonnegative(problem.y, pull)
     if np.count_nonzero(found.factors) > max_trees:
         F = problem.margin(found)
         kept = problem.select(F, int(max_trees), selection)
@@ -259,193 +261,108 @@ class _Found:
     gap: float
 
 
-class _SoftLogistic:
-    """Cross-entropy of a probability: ``log(1 + exp(F)) - y F``, y in [0, 1]."""
-
-    def check(self, y: FloatArray, *, intercept: bool) -> None:
-        """Accept every y: the rows were checked with their labels."""
-
-    def value(self, y: FloatArray, F: FloatArray) -> FloatArray:
-        return np.asarray(np.logaddexp(0.0, F) - y * F)
-
-    def gradient(self, y: FloatArray, F: FloatArray) -> FloatArray:
-        return np.asarray(special.expit(F) - y)
-
-    def curvature(self, y: FloatArray, F: FloatArray) -> FloatArray:  # noqa: ARG002 - the interface's signature
-        return np.asarray(special.expit(F) * special.expit(-F))
-
-
 @dataclass(frozen=True)
 class _Problem:
-    """Contributions A[k] of shape (n, T) for each output, and what their weighted sum should be.
+    """Contributions A of shape (n, K, T), and what their weighted sum should be.
 
-    ``A[k]`` is H times the model's weights times ``scale``, which leads from probabilities or votes to log-odds;
-    ``target`` has shape (n, K): 0/1 or probabilities for classes, y for regression.
+    ``A`` is H times the model's weights times ``scale``, which leads from probabilities or votes to log-odds; ``y``
+    is what the loss takes: class numbers or real targets.
     """
 
     trees: TreeMatrix
-    A: list[FloatArray]
+    A: FloatArray
     scale: float
     start: FloatArray
-    target: FloatArray
+    y: FloatArray
     sample_weight: FloatArray
     covariance_penalty: float
-    link: str
+    loss: Loss
 
     @classmethod
     def of(cls, model: Any, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None, penalty: float) -> _Problem:
-        if not penalty >= 0:
-            raise ValueError(f"covariance_penalty must be at least 0, got {penalty!r}.")
         trees = tree_matrix(model, X, dtype=np.float64)
-        codes = encode_target(trees, y)
-        n, K = len(codes), trees.n_outputs
-        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        if weight.shape != (n,) or not np.all(weight >= 0) or not weight.sum() > 0:
-            raise ValueError(f"sample_weight must be {n} non-negative numbers, not all zero.")
-        if codes.dtype.kind == "f":
-            if not np.isfinite(codes).all():
+        target = encode_target(trees, y)
+        n, K = len(target), trees.n_outputs
+        weight = row_weights(sample_weight, n)
+        loss: Loss
+        if target.dtype.kind == "f":
+            if not np.isfinite(target).all():
                 raise ValueError("y_val must be finite.")
-            target, link = codes[:, None], "identity"
+            loss, link = SquaredLoss(), "identity"
         else:
-            seen = np.unique(codes[weight > 0])
-            if len(seen) < 2:
+            if len(np.unique(target[weight > 0])) < 2:
                 raise ValueError("y_val must have rows of at least two classes, got one class only.")
-            target, link = codes[:, None].astype(np.float64), "logit"
-            if K > 1:
-                target, link = np.eye(K)[codes], "softmax"
+            loss, link = (LogisticLoss(), "logit") if K == 1 else (SoftmaxLoss(K), "softmax")
         if trees.link != link and (link == "identity" or trees.library in _WRITERS):
             raise ValueError(f"A {trees.library} model whose margin is not its {link} cannot be re-weighted.")
-        A = [np.asarray(trees.H[:, k::K] * trees.column_weights[k::K], np.float64) for k in range(K)]
-        weight = weight / weight.mean()
-        problem = cls(trees, A, 1.0, np.asarray(trees.intercepts, np.float64), target, weight, penalty, link)
+        A = (trees.H * trees.column_weights).T.reshape(-1, K, n).transpose(2, 1, 0)
+        start = np.asarray(trees.intercepts, np.float64)
+        problem = cls(trees, A, 1.0, start, target.astype(np.float64), weight, penalty, loss)
         return problem if trees.link == link else problem.to_log_odds()
 
     @property
     def T(self) -> int:
-        return int(self.A[0].shape[1])
+        return int(self.A.shape[2])
 
     def to_log_odds(self) -> _Problem:
         """Scale a margin that is a probability or a vote, by one factor and a shift, to the best log-odds."""
-        whole = replace(self, A=[a.sum(axis=1, keepdims=True) for a in self.A], covariance_penalty=0.0)
-        found = whole.nonnegative(self.target, _SURE)
+        whole = replace(self, A=self.A.sum(axis=2, keepdims=True), covariance_penalty=0.0)
+        found = whole.nonnegative(self.y, _SURE)
         scale = float(found.factors[0])
-        return replace(self, A=[a * scale for a in self.A], scale=scale, start=found.intercept)
+        return replace(self, A=self.A * scale, scale=scale, start=found.intercept)
 
     def margin(self, found: _Found) -> FloatArray:
         """Return the weighted sum, of shape (n, K)."""
-        return np.stack([a @ found.factors for a in self.A], axis=1) + found.intercept
+        return np.asarray(self.A @ found.factors + found.intercept)
 
     def predict(self, F: FloatArray) -> FloatArray:
-        """Turn margins into what a target is made of."""
-        if self.link == "identity":
-            return F
-        return np.asarray(special.expit(F) if self.link == "logit" else special.softmax(F, axis=1))
+        """Turn margins into what the loss takes in place of y: probabilities or values."""
+        p = self.loss.inverse_link(F.T)
+        return np.asarray(p[:, 1] if isinstance(self.loss, LogisticLoss) else p, np.float64)
 
-    def loss(self, found: _Found) -> float:
-        F = self.margin(found)
-        if self.link == "identity":
-            losses = (F[:, 0] - self.target[:, 0]) ** 2 / 2
-        elif self.link == "logit":
-            losses = _SoftLogistic().value(self.target[:, 0], F[:, 0])
-        else:
-            losses = special.logsumexp(F, axis=1) - np.sum(self.target * F, axis=1)
-        return float(np.average(losses, weights=self.sample_weight))
+    def mean_loss(self, found: _Found) -> float:
+        return self.loss.mean(self.y, self.margin(found).T, self.sample_weight)
 
     def nonnegative(self, target: FloatArray, pull: float, kept: npt.NDArray[np.intp] | None = None) -> _Found:
         """Find non-negative factors of the kept trees (all by default), pulled towards T / len(kept)."""
         kept = np.arange(self.T) if kept is None else kept
         scale = self.T / len(kept)
-        if self.link == "softmax":
-            u, shift, gap = self._softmax([a[:, kept] * scale for a in self.A], target, pull)
-        else:
-            size, loss = self._units()
-            found = nonnegative_weights(
-                self.A[0][:, kept] * (scale / size),
-                (target[:, 0] - self.start[0] * (self.link == "identity")) / size,
-                covariance_penalty=self.covariance_penalty,
-                pull=pull,
-                sample_weight=self.sample_weight,
-                offset=None if self.link == "identity" else np.full(len(target), self.start[0]),
-                loss=loss,
-            )
-            u, shift, gap = found.weights, np.array([found.intercept * size]), found.gap
+        found = self._learn(self.A[:, :, kept] * scale, target, "nonnegative", pull)
         factors = np.zeros(self.T)
-        factors[kept] = u * scale
-        return _Found(factors, self.start + shift, gap)
+        factors[kept] = found.weights * scale
+        return _Found(factors, self.start + found.intercept, found.gap)
 
     def simplex(self) -> _Found:
         """Find non-negative factors with mean 1; the intercept stays."""
-        if self.link == "softmax":
-            raise ValueError("method='simplex' needs a model with one output, got several; use 'nonnegative'.")
-        size, loss = self._units()
-        found = simplex_weights(
-            self.A[0] * (self.T / size),
-            self.target[:, 0] / size,
-            covariance_penalty=self.covariance_penalty,
-            sample_weight=self.sample_weight,
-            offset=np.full(len(self.target), self.start[0] / size),
-            loss=loss,
-        )
+        found = self._learn(self.A * self.T, self.y, "simplex")
         return _Found(found.weights * self.T, self.start, found.gap)
 
-    def _units(self) -> tuple[float, MarginLoss]:
-        """Return the unit of the margin, which makes penalties independent of the scale of y, and the loss."""
-        if self.link == "logit":
-            return 1.0, cast("MarginLoss", _SoftLogistic())
-        return float(np.std(self.target)) or 1.0, SQUARED_ERROR
-
-    def _softmax(self, A: list[FloatArray], target: FloatArray, pull: float) -> tuple[FloatArray, FloatArray, float]:
-        """Minimise the weighted cross-entropy over factors u >= 0 and shifts b, both with the same pull."""
-        if not pull > 0:
-            raise ValueError(f"pull must be above 0, got {pull!r}.")
-        n, T = A[0].shape
-        K = len(A)
-        C = sum(tree_covariance(a) for a in A) * self.covariance_penalty if self.covariance_penalty else None
-        s = self.sample_weight / n
-        rest = np.r_[np.ones(T), np.zeros(K)]  # where the pull leads
-
-        def objective(z: FloatArray) -> tuple[float, FloatArray]:
-            u, b = z[:T], z[T:]
-            F = np.stack([a @ u for a in A], axis=1) + self.start + b
-            away = z - rest
-            value = s @ (special.logsumexp(F, axis=1) - np.sum(target * F, axis=1)) + pull / T * away @ away
-            R = (special.softmax(F, axis=1) - target) * s[:, None]
-            gradient = 2 * pull / T * away
-            gradient[:T] += sum(a.T @ R[:, k] for k, a in enumerate(A))
-            gradient[T:] += R.sum(axis=0)
-            if C is not None:
-                value += u @ C @ u
-                gradient[:T] += 2 * C @ u
-            return float(value), gradient
-
-        bounds = [(0.0, None)] * T + [(None, None)] * K
-        answer = optimize.minimize(
-            objective,
-            rest,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": 5000, "maxfun": 10_000, "ftol": 1e-15, "gtol": 1e-8},
+    def _learn(
+        self, A: FloatArray, target: FloatArray, method: Literal["nonnegative", "simplex"], pull: float = 0.1
+    ) -> Weights:
+        return learn_weights(
+            A,
+            target,
+            loss=self.loss,
+            start=self.start,
+            sample_weight=self.sample_weight,
+            method=method,
+            covariance_penalty=self.covariance_penalty,
+            pull=pull,
         )
-        z = np.asarray(answer.x)
-        gradient = objective(z)[1]
-        at_bound = (z == 0) & (np.arange(T + K) < T)
-        gradient = np.where(at_bound, np.minimum(gradient, 0), gradient)
-        # strong convexity with modulus 2 pull / T bounds the distance by the projected gradient
-        return z[:T], z[T:], float(gradient @ gradient * T / (4 * pull))
 
     def select(self, F: FloatArray, max_trees: int, selection: str) -> npt.NDArray[np.intp]:
         """Choose trees that imitate the margins F, in the metric of the loss's curvature at F."""
-        p = self.predict(F)
+        p = self.predict(F).reshape(F.shape)
+        curvature = np.ones_like(F) if isinstance(self.loss, SquaredLoss) else p * (1 - p)
+        v = self.sample_weight[:, None] * np.maximum(curvature, _MIN_CURVATURE)
+        v /= v.sum(axis=0)
         G, c = np.zeros((self.T, self.T)), np.zeros(self.T)
-        for k, a in enumerate(self.A):
-            curvature = np.ones(len(F)) if self.link == "identity" else p[:, k] * (1 - p[:, k])
-            v = self.sample_weight * np.maximum(curvature, _MIN_CURVATURE)
-            v = v / v.sum()
-            centred = a - v @ a
-            weighted = centred * v[:, None]
+        for k in range(F.shape[1]):
+            centred = self.A[:, k] - v[:, k] @ self.A[:, k]
+            weighted = centred * v[:, k, None]
             G += centred.T @ weighted
-            c += weighted.T @ (F[:, k] - v @ F[:, k])
+            c += weighted.T @ (F[:, k] - v[:, k] @ F[:, k])
         # Pulls equal trees towards equal factors; makes G invertible when trees repeat each other.
         ridge = max(0.1 * float(np.mean(np.diag(G))), np.finfo(float).tiny)
         G[np.diag_indices_from(G)] += ridge
@@ -494,7 +411,7 @@ def _result(model: Any, problem: _Problem, found: _Found) -> Reweighted:
     weights = problem.trees.column_weights.reshape(len(factors), -1)[kept] * factors[kept, None]
     write: _Writer = _WRITERS.get(problem.trees.library, _write_sklearn)
     new = write(model, problem, kept, weights, found.intercept)
-    return Reweighted(new, factors, found.intercept, kept, problem.loss(found), found.gap)
+    return Reweighted(new, factors, found.intercept, kept, problem.mean_loss(found), found.gap)
 
 
 _Writer = Callable[[Any, _Problem, npt.NDArray[np.intp], FloatArray, FloatArray], Any]
@@ -637,7 +554,7 @@ def _write_sklearn(
         base.estimators_ = [model.estimators_[t] for t in kept]
     if hasattr(base, "estimator_weights_"):
         base.estimator_weights_ = model.estimator_weights_[kept]
-    return WeightedTrees(base, weights.ravel(), intercept, problem.link, problem.trees.classes)
+    return WeightedTrees(base, weights.ravel(), intercept, _LINKS[type(problem.loss)], problem.trees.classes)
 
 
 _WRITERS: dict[str, _Writer] = {

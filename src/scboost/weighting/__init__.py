@@ -1,1 +1,15 @@
-"""Covariance-regularized weighting of learners."""
+"""Covariance-regularized weighting (CRW) of learners: the solver, its losses and the problem."""
+
+from scboost.weighting.losses import LOGISTIC, SQUARED_ERROR, MarginLoss
+from scboost.weighting.problem import learn_weights
+from scboost.weighting.solver import Weights, nonnegative_weights, simplex_weights
+
+__all__ = [
+    "LOGISTIC",
+    "SQUARED_ERROR",
+    "MarginLoss",
+    "Weights",
+    "learn_weights",
+    "nonnegative_weights",
+    "simplex_weights",
+]

@@ -1,6 +1,7 @@
 """Covariance-Regularized Weighting (CRW): one weight per learner, learnt on rows the learners did not see.
 
-``H[i, j]`` is what learner ``j`` contributes to the margin of row ``i``. Two convex problems are solved:
+``H[i, j]`` is what learner ``j`` contributes to the margin of row ``i``; for K outputs, ``H[i, k, j]`` is what round
+``j`` contributes to margin ``k``, and one weight serves all outputs of a round. Two convex problems are solved:
 
 - :func:`simplex_weights`: the weights are non-negative and sum to one (the paper's form);
 - :func:`nonnegative_weights`: the weights are non-negative, their scale is free, and they are pulled towards
@@ -9,86 +10,20 @@
 Both are minimised by Newton steps whose quadratic model is solved exactly by an active-set method. The answer
 carries a proven bound on its distance from the optimum (``gap``), which depends on the loss's gradient only:
 the curvature steers the steps but cannot make a wrong answer look right.
-
-A loss with K outputs per row fits the same interface: stack the outputs as rows, ``H`` of shape (m * K, T),
-and let the loss fold the margin back to (m, K); its curvature may be any diagonal bound of the true one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit
 
-__all__ = ["LOGISTIC", "SQUARED_ERROR", "MarginLoss", "Weights", "nonnegative_weights", "simplex_weights"]
-
-Array = NDArray[np.float64]
+from scboost.weighting.losses import LOGISTIC, Array, MarginLoss
 
 _BLOCK_ELEMENTS = 2**19  # 4 MB of float64: rows are read in blocks so that H is never copied
 _EPS = float(np.finfo(np.float64).eps)
-
-
-class MarginLoss(Protocol):
-    """A convex loss of the margin, row by row: arrays of shape (m,) in, arrays of shape (m,) out."""
-
-    def check(self, y: Array, *, intercept: bool) -> None:
-        """Raise ValueError if `y` is not allowed, or if it leaves a free intercept without optimum."""
-
-    def value(self, y: Array, F: Array) -> Array:
-        """Loss of every row."""
-
-    def gradient(self, y: Array, F: Array) -> Array:
-        """First derivative by the margin."""
-
-    def curvature(self, y: Array, F: Array) -> Array:
-        """Second derivative by the margin, or an upper bound; non-negative."""
-
-
-class _Logistic:
-    """``log(1 + exp(-z F))`` with ``z = 2 y - 1``; written in z so that no digit is lost far from zero."""
-
-    def check(self, y: Array, *, intercept: bool) -> None:
-        wrong = y[(y != 0) & (y != 1)]
-        if wrong.size:
-            raise ValueError(f"y must contain only 0 and 1 for the logistic loss, got {wrong[0]!r}")
-        if intercept and y.min() == y.max():
-            raise ValueError(
-                f"y must contain both 0 and 1 where sample_weight > 0 if intercept=True, got only {y[0]:g}: "
-                "the best intercept is infinite"
-            )
-
-    def value(self, y: Array, F: Array) -> Array:
-        return np.logaddexp(0.0, (1.0 - 2.0 * y) * F)
-
-    def gradient(self, y: Array, F: Array) -> Array:
-        z = 1.0 - 2.0 * y
-        return z * np.asarray(expit(z * F))
-
-    def curvature(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
-        return np.asarray(expit(F) * expit(-F))
-
-
-class _SquaredError:
-    """``(F - y)^2 / 2``."""
-
-    def check(self, y: Array, *, intercept: bool) -> None:
-        """Accept every finite `y`."""
-
-    def value(self, y: Array, F: Array) -> Array:
-        return np.asarray(0.5 * (F - y) ** 2)
-
-    def gradient(self, y: Array, F: Array) -> Array:
-        return F - y
-
-    def curvature(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
-        return np.ones_like(F)
-
-
-LOGISTIC: MarginLoss = _Logistic()
-SQUARED_ERROR: MarginLoss = _SquaredError()
 
 
 @dataclass(frozen=True)
@@ -99,16 +34,16 @@ class Weights:
     ----------
     weights : ndarray of shape (T,)
         Non-negative weights; learners that are not used have exactly zero.
-    intercept : float
-        What to add to the margin (0 unless asked for).
+    intercept : ndarray of shape (K,)
+        What to add to the margin of each output (0 unless asked for).
     objective : float
         ``loss + covariance_term + pull_term`` at the answer.
     loss : float
         Weighted mean loss.
     covariance_term : float
-        ``covariance_penalty * w' C w``.
+        ``covariance_penalty * w' C w``, C summed over outputs.
     pull_term : float
-        ``pull / T * |w - reference|^2`` (0 on the simplex).
+        ``pull / T * |w - reference|^2`` (0 on the simplex); for several outputs ``pull / T * |intercept|^2`` is added.
     gap : float
         Upper bound of ``objective`` minus the optimum.
     n_iterations : int
@@ -118,7 +53,7 @@ class Weights:
     """
 
     weights: Array
-    intercept: float
+    intercept: Array
     objective: float
     loss: float
     covariance_term: float
@@ -146,15 +81,15 @@ def simplex_weights(
 
     Parameters
     ----------
-    H : array-like of shape (m, T)
-        Contribution of every learner to every row's margin. Never copied; sums are in float64.
+    H : array-like of shape (m, T) or (m, K, T)
+        Contribution of every learner to every row's margins. Never copied; sums are in float64.
     y : array-like of shape (m,)
-        Targets; 0 or 1 for the logistic loss.
+        Targets; 0 or 1 (or a probability) for the logistic loss; of shape (m, K) if the loss takes it.
     covariance_penalty : float, default=0
         Price of redundancy, at least 0.
     sample_weight : array-like of shape (m,), optional
         Non-negative, not all zero; 1 for every row by default.
-    offset : array-like of shape (m,), optional
+    offset : array-like of shape (m,), or (m, K) for K outputs, optional
         Margin that is there before any learner; 0 by default.
     loss : MarginLoss, default=LOGISTIC
         The loss of a margin.
@@ -171,7 +106,7 @@ def simplex_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost.weighting.solver import SQUARED_ERROR, simplex_weights
+    >>> from scboost.weighting import SQUARED_ERROR, simplex_weights
     >>> H = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> found = simplex_weights(H, [0.25, 0.75, 1.0], loss=SQUARED_ERROR)
     >>> found.weights.round(6)
@@ -180,9 +115,8 @@ def simplex_weights(
     True
     """
     data = _Data.checked(H, y, sample_weight, offset, loss, intercept=False)
-    lam = _number("covariance_penalty", covariance_penalty)
-    T = data.H.shape[1]
-    start = np.full(T, 1.0 / T)
+    lam = not_negative("covariance_penalty", covariance_penalty)
+    start = np.full(data.T, 1.0 / data.T)
     return _minimise(data, start, lam=lam, mu=0.0, w0=start, simplex=True, tol=tol, max_iter=max_iter)
 
 
@@ -204,14 +138,17 @@ def nonnegative_weights(
 
     Minimises ``mean_i loss(y_i, offset_i + b + H_i w) + covariance_penalty * w' C w
     + pull / T * |w - reference|^2`` over ``w >= 0`` and, with `intercept`, over the shift ``b``. The mean and
-    the covariance ``C`` of the columns of ``H`` are weighted by `sample_weight`.
+    the covariance ``C`` of the columns of ``H`` are weighted by `sample_weight`; for K outputs ``C`` is the sum of
+    their covariances. Each output has a shift of its own; as only their differences matter to the loss, the pull
+    holds them too: ``pull / T * |b|^2`` is added.
 
     Parameters
     ----------
-    H : array-like of shape (m, T)
-        Contribution of every learner to every row's margin. Never copied; sums are in float64.
+    H : array-like of shape (m, T) or (m, K, T)
+        Contribution of every learner to every row's margins. Never copied; sums are in float64.
     y : array-like of shape (m,)
-        Targets; 0 or 1 for the logistic loss, both of them present if `intercept`.
+        Targets; 0 or 1 (or a probability) for the logistic loss, not all 0 or all 1 if `intercept`; of shape (m, K)
+        if the loss takes it.
     covariance_penalty : float, default=0
         Price of redundancy, at least 0.
     pull : float, default=0.1
@@ -222,7 +159,7 @@ def nonnegative_weights(
         Whether to learn a shift of the margin.
     sample_weight : array-like of shape (m,), optional
         Non-negative, not all zero; 1 for every row by default.
-    offset : array-like of shape (m,), optional
+    offset : array-like of shape (m,), or (m, K) for K outputs, optional
         Margin that is there before any learner; 0 by default.
     loss : MarginLoss, default=LOGISTIC
         The loss of a margin.
@@ -239,7 +176,7 @@ def nonnegative_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost.weighting.solver import nonnegative_weights
+    >>> from scboost.weighting import nonnegative_weights
     >>> H = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     >>> found = nonnegative_weights(H, [1, 1, 0, 0], pull=0.1)
     >>> bool(found.weights[0] > 1 > found.weights[1] > 0)
@@ -248,18 +185,30 @@ def nonnegative_weights(
     True
     """
     data = _Data.checked(H, y, sample_weight, offset, loss, intercept=intercept)
-    lam = _number("covariance_penalty", covariance_penalty)
-    if _number("pull", pull) == 0:
+    lam = not_negative("covariance_penalty", covariance_penalty)
+    if not_negative("pull", pull) == 0:
         raise ValueError(f"pull must be above 0, got {pull!r}")
-    T = data.H.shape[1]
-    w0 = np.ones(T) if reference is None else _vector("reference", reference, T)
+    T = data.T
+    w0 = np.ones(T) if reference is None else _finite("reference", reference, (T,))
+    w0 = np.append(w0, np.zeros(data.n_shifts))
     start = np.maximum(w0, 0)
     return _minimise(data, start, lam=lam, mu=2 * pull / T, w0=w0, simplex=False, tol=tol, max_iter=max_iter)
 
 
+def row_weights(sample_weight: ArrayLike | None, m: int) -> Array:
+    """Check the weights of m rows; ones by default."""
+    s = np.ones(m) if sample_weight is None else _finite("sample_weight", sample_weight, (m,))
+    if s.min() < 0 or s.max() == 0:
+        raise ValueError(f"sample_weight must be non-negative and not all zero, got minimum {s.min()!r}")
+    return s
+
+
 @dataclass(frozen=True)
 class _Data:
-    """The rows, and the three ways in which H is read: margins, column sums and second moments."""
+    """The rows, and the three ways in which H is read: margins, column sums and second moments.
+
+    H has shape (m, K, T). If K > 1 outputs have shifts, these are K more columns, which do not exist in H.
+    """
 
     H: NDArray[Any]
     y: Array
@@ -281,17 +230,18 @@ class _Data:
         intercept: bool,
     ) -> "_Data":
         H = np.asarray(H)
-        if H.ndim != 2 or 0 in H.shape:
-            raise ValueError(f"H must have shape (m, T) with at least one row and column, got shape {H.shape}")
+        if H.ndim not in {2, 3} or 0 in H.shape:
+            raise ValueError(f"H must have shape (m, T) or (m, K, T), none of them 0, got shape {H.shape}")
         if H.dtype.kind not in "fiub":
             raise ValueError(f"H must be real numbers, got dtype {H.dtype}")
-        m = H.shape[0]
-        y = _vector("y", y, m)
-        s = np.ones(m) if sample_weight is None else _vector("sample_weight", sample_weight, m)
-        if s.min() < 0 or s.max() == 0:
-            raise ValueError(f"sample_weight must be non-negative and not all zero, got minimum {s.min()!r}")
-        b = np.zeros(m) if offset is None else _vector("offset", offset, m)
-        data = cls(H, y, s, float(s.sum()), b, loss, intercept)
+        margins = H.shape[:-1]
+        m, K = margins[0], H.size // (H.shape[0] * H.shape[-1])
+        F_shape = (m,) if K == 1 else (m, K)
+        y = np.asarray(y, dtype=np.float64)
+        y = _finite("y", y, F_shape if y.ndim == 2 else (m,))
+        s = row_weights(sample_weight, m)
+        b = np.zeros(F_shape) if offset is None else _finite("offset", offset, margins).reshape(F_shape)
+        data = cls(H.reshape(m, K, -1), y, s, float(s.sum()), b, loss, intercept)
         for rows in data.blocks():
             if not np.isfinite(H[rows]).all():
                 raise ValueError(f"H must be finite, got NaN or infinity in rows {rows.start} to {rows.stop - 1}")
@@ -299,39 +249,76 @@ class _Data:
         loss.check(y[s > 0], intercept=intercept)
         return data
 
+    @property
+    def T(self) -> int:
+        return int(self.H.shape[2])
+
+    @property
+    def n_shifts(self) -> int:
+        """K, if there are shifts to pull; the shift of a single output is free, and not among the columns."""
+        K = int(self.H.shape[1])
+        return K if self.intercept and K > 1 else 0
+
     def blocks(self) -> Iterator[slice]:
-        m, T = self.H.shape
-        size = max(512, _BLOCK_ELEMENTS // T)
+        m, K, T = self.H.shape
+        size = max(512, _BLOCK_ELEMENTS // (K * T))
         return (slice(start, min(start + size, m)) for start in range(0, m, size))
+
+    def read(self, rows: slice, *, copy: bool = False) -> Array:
+        """Return rows of H with the columns of the shifts, in float64, of shape (b, K, T + n_shifts)."""
+        block = self.H[rows]
+        if not self.n_shifts:
+            return block.astype(np.float64, order="K" if block.shape[1] == 1 else "C", copy=copy)
+        K = self.n_shifts
+        return np.concatenate([block, np.broadcast_to(np.eye(K), (len(block), K, K))], axis=2, dtype=np.float64)
 
     def margin(self, w: Array) -> Array:
         """``H w``."""
-        F = np.empty(len(self.y))
+        F = np.empty_like(self.offset)
         for rows in self.blocks():
-            F[rows] = self.H[rows].astype(np.float64, copy=False) @ w
+            F[rows] = (self.read(rows).reshape(-1, len(w)) @ w).reshape(F[rows].shape)
         return F
 
     def sums(self, d: Array) -> Array:
-        """``H' d``."""
-        total = np.zeros(self.H.shape[1])
+        """``H' d``, of shape (T + n_shifts,), for d of the shape of the margins."""
+        total = np.zeros(self.T + self.n_shifts)
         for rows in self.blocks():
-            total += d[rows] @ self.H[rows].astype(np.float64, copy=False)
+            total += d[rows].ravel() @ self.read(rows).reshape(-1, len(total))
         return total
 
-    def moments(self, d: Array, *, centre: bool) -> tuple[Array, Array]:
-        """``(H - c)' diag(d) (H - c) / W`` and ``c``: the d-weighted column means, or zero."""
-        T = self.H.shape[1]
-        total = d.sum()
-        c = self.sums(d) / total if centre and total > 0 else np.zeros(T)
-        G = np.zeros((T, T))
-        root = np.sqrt(d)
+    def moments(self, d: Array, centre: Callable[[slice, Array], Array]) -> Array:
+        """``(H - c)' diag(d) (H - c) / W`` for d of shape (m, K) and the centres c of a block."""
+        n = self.T + self.n_shifts
+        G = np.zeros((n, n))
+        root = np.sqrt(d)[:, :, None]
         for rows in self.blocks():
-            block = self.H[rows].astype(np.float64)
-            block -= c
-            block *= root[rows, None]
-            G += block.T @ block
+            block = self.read(rows, copy=True)
+            block -= centre(rows, block)
+            block *= root[rows]
+            flat = block.reshape(-1, n)
+            G += flat.T @ flat
         G /= self.W
-        return G, c
+        return G
+
+    def covariance(self) -> Array:
+        """Weighted covariance of the columns of H, summed over outputs; shifts have none."""
+        m, K, _ = self.H.shape
+        mean = np.zeros((K, self.T + self.n_shifts))
+        for rows in self.blocks():
+            mean += np.einsum("i,ikt->kt", self.s[rows], self.read(rows)) / self.W
+        return self.moments(np.broadcast_to(self.s[:, None], (m, K)), lambda *_: mean)
+
+    def curvature(self, F: Array) -> tuple[Array, Array]:
+        """Second derivatives by the weights, the free shift following them, and how it follows."""
+        c = self.loss.curvature(self.y, F).reshape(len(F), -1)
+        d = self.s[:, None] * c
+        if c.shape[1] > 1:
+            share = c / c.sum(axis=1, keepdims=True)
+            G = self.moments(d, lambda rows, block: np.einsum("ik,ikt->it", share[rows], block)[:, None])
+            return G, np.zeros(len(G))
+        total = d.sum()
+        centre = self.sums(d) / total if self.intercept and total > 0 else np.zeros(self.T)
+        return self.moments(d, lambda *_: centre), centre
 
     def mean(self, values: Array) -> float:
         return float(self.s @ values) / self.W
@@ -360,21 +347,23 @@ def _minimise(
     data: _Data, w: Array, *, lam: float, mu: float, w0: Array, simplex: bool, tol: float, max_iter: int
 ) -> Weights:
     """Minimise the mean loss plus ``lam w' C w + mu / 2 |w - w0|^2``, starting at a feasible w."""
-    _number("tol", tol)
+    not_negative("tol", tol)
     if max_iter < 0:
         raise ValueError(f"max_iter must be at least 0, got {max_iter!r}")
     y, loss = data.y, data.loss
-    T = len(w)
-    C = data.moments(data.s, centre=True)[0] if lam else np.zeros((T, T))
+    n_columns = len(w)
+    bounded = np.arange(n_columns) < data.T
+    each_row = data.s.reshape(-1, *[1] * (data.offset.ndim - 1))
+    C = data.covariance() if lam else np.zeros((n_columns, n_columns))
     ridge = 2 * lam * C
-    ridge[np.diag_indices(T)] += mu
-    Q, c = ridge, np.zeros(T)
+    ridge[np.diag_indices(n_columns)] += mu
+    Q, c = ridge, np.zeros(n_columns)
     F = data.offset + data.margin(w)
     b = 0.0
     previous, tiny = np.inf, False
     n = 0
     while True:
-        if data.intercept:
+        if data.intercept and not data.n_shifts:
             shift = data.best_shift(F)
             F += shift
             b += shift
@@ -383,20 +372,20 @@ def _minimise(
         pull_term = 0.5 * mu * float(np.sum((w - w0) ** 2))
         objective = value + covariance_term + pull_term
         pressure = 2 * lam * (C @ w) + mu * (w - w0)
-        g = data.sums(data.s * loss.gradient(y, F)) / data.W + pressure
+        g = data.sums(each_row * loss.gradient(y, F)) / data.W + pressure
         if simplex:  # a constant does not matter to steps that sum to zero, except to their rounding
             g -= g @ w
             pressure -= pressure @ w
-        gap = _gap(g, w, mu, simplex=simplex)
+        gap = _gap(g, w, mu, bounded, simplex=simplex)
         scale = max(1.0, abs(objective))
         converged = gap <= tol * scale
         if converged or n == max_iter:
             break
         # The second moments are most of the cost: keep them while they still make the gap fall fast.
         if n == 0 or gap > 0.1 * previous:
-            Q, c = data.moments(data.s * loss.curvature(y, F), centre=data.intercept)
+            Q, c = data.curvature(F)
             Q += ridge
-        u = _minimise_model(Q, g, w, mu, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
+        u = _minimise_model(Q, g, w, mu, bounded, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
         d = u - w
         slope = float(g @ d)
         # The gap falls with the square root of what is left to gain: go on below the objective's last digit, and
@@ -422,19 +411,23 @@ def _minimise(
         F += step * dF
         b -= step * float(c @ d)
         n += 1
-    return Weights(w, b, objective, value, covariance_term, pull_term, gap, n, converged)
+    shifts = w[data.T :] if data.n_shifts else np.full(data.H.shape[1], b)
+    return Weights(w[: data.T], shifts, objective, value, covariance_term, pull_term, gap, n, converged)
 
 
-def _gap(g: Array, w: Array, mu: float, *, simplex: bool) -> float:
+def _gap(g: Array, w: Array, mu: float, bounded: NDArray[np.bool_], *, simplex: bool) -> float:
     """Bound of f(w) - min f for a convex f of gradient g at w, mu-strongly convex off the simplex."""
     if simplex:
         return max(float((g - g.min()) @ w), 0.0)
-    u = np.maximum(w - g / mu, 0)
+    u = w - g / mu
+    u[bounded] = np.maximum(u[bounded], 0)
     return float(np.sum(g * (w - u) - 0.5 * mu * (u - w) ** 2))
 
 
-def _minimise_model(Q: Array, g: Array, w: Array, mu: float, *, simplex: bool, goal: float) -> Array:
-    """Minimise ``g'(u - w) + (u - w)' Q (u - w) / 2`` over u >= 0 (on the simplex, over sum(u) = 1).
+def _minimise_model(
+    Q: Array, g: Array, w: Array, mu: float, bounded: NDArray[np.bool_], *, simplex: bool, goal: float
+) -> Array:
+    """Minimise ``g'(u - w) + (u - w)' Q (u - w) / 2`` over u >= 0 where bounded (on the simplex, over sum(u) = 1).
 
     A trace of proximity to w keeps every face's system definite (duplicated or unused learners). It vanishes at
     w, so it does not move the optimum of the outer problem. If the pivoting does not end, proximity starts
@@ -449,22 +442,24 @@ def _minimise_model(Q: Array, g: Array, w: Array, mu: float, *, simplex: bool, g
     def near_w(proximity: float, free: NDArray[np.bool_]) -> Array | None:
         proximal = Q.copy()
         proximal[np.diag_indices(T)] += proximity * unit
-        return _pivot(proximal, g - proximal @ w, free, tolerance, simplex=simplex)
+        return _pivot(proximal, g - proximal @ w, free, bounded, tolerance, simplex=simplex)
 
-    u = near_w(1e-11, w > 0)
+    u = near_w(1e-11, (w > 0) | ~bounded)
     if u is not None:
         return u
     best = w
     for proximity in T * np.logspace(0, -14, 15):
-        u = near_w(proximity, best > 0)
+        u = near_w(proximity, (best > 0) | ~bounded)
         if u is None:
             break
         best = u
     return best
 
 
-def _pivot(Q: Array, c: Array, free: NDArray[np.bool_], tolerance: float, *, simplex: bool) -> Array | None:
-    """Minimise ``c'u + u'Qu / 2`` over u >= 0 (and sum(u) = 1) by block principal pivoting.
+def _pivot(
+    Q: Array, c: Array, free: NDArray[np.bool_], bounded: NDArray[np.bool_], tolerance: float, *, simplex: bool
+) -> Array | None:
+    """Minimise ``c'u + u'Qu / 2`` over u >= 0 where bounded (and sum(u) = 1) by block principal pivoting.
 
     `free` is the first guess of the support. All wrong signs change sides at once, which takes a few solves
     whatever T is, but need not end: then None.
@@ -481,23 +476,24 @@ def _pivot(Q: Array, c: Array, free: NDArray[np.bool_], tolerance: float, *, sim
                 response = cho_solve(factor, np.ones(face.size), check_finite=False)
                 nu = (1.0 - u.sum()) / float(response.sum())
                 u[face] += nu * response
-        wrong = np.where(free, u < 0, Q @ u + c - nu < -tolerance)
+        wrong = np.where(free, (u < 0) & bounded, Q @ u + c - nu < -tolerance)
         if not wrong.any():
             return u / u.sum() if simplex else u
         free = free ^ wrong
     return None
 
 
-def _vector(name: str, values: ArrayLike, size: int) -> Array:
+def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
     array = np.asarray(values, dtype=np.float64)
-    if array.shape != (size,):
-        raise ValueError(f"{name} must have shape ({size},), got shape {array.shape}")
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]!r}")
     return array
 
 
-def _number(name: str, value: float) -> float:
+def not_negative(name: str, value: float) -> float:
+    """Check a parameter that may be 0."""
     if not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)

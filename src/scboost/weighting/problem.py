@@ -1,0 +1,113 @@
+"""The problem of covariance-regularized weighting (CRW): one factor per round, in one set of units."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from scboost._arrays import ArrayLike
+from scboost.boosting.losses import Loss
+from scboost.weighting.losses import margin_loss
+from scboost.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
+
+
+def learn_weights(
+    A: ArrayLike,
+    y: ArrayLike,
+    *,
+    loss: Loss,
+    start: ArrayLike = 0.0,
+    sample_weight: ArrayLike | None = None,
+    method: Literal["nonnegative", "simplex"] = "nonnegative",
+    covariance_penalty: float = 0.0,
+    pull: float = 0.1,
+) -> Weights:
+    """Learn one weight per round from rows that the rounds did not see.
+
+    With method "nonnegative", minimises over factors ``u >= 0`` and shifts b, one for each of the K outputs,
+
+        mean_i loss(y_i, start_i + b + A_i u) / s^2  +  covariance_penalty * u' C u / s^2  +  pull / T * |u - 1|^2
+
+    where C is the covariance of the rounds' contributions, summed over outputs, and s is the standard deviation of y
+    for losses of the difference between target and score (squared error, Huber), so that the answer does not depend
+    on the unit of y; 1 for all others. All means are weighted by `sample_weight`. For several outputs, of which only
+    the differences matter, the pull also holds the shifts: ``|u - 1|^2 + |b|^2``. With method "simplex" the
+    weights sum to one, there are no shifts and there is no pull: the paper's form.
+
+    Parameters
+    ----------
+    A : array-like of shape (n, K, T), or (n, T) for one output
+        Contribution of each round to each score of each row. Any memory layout; never copied.
+    y : array-like of shape (n,)
+        Targets as the loss takes them: 0/1 (or probabilities), class numbers (or probabilities, of shape (n, K)),
+        real numbers.
+    loss : Loss
+        The boosting loss; not a quantile's.
+    start : array-like that broadcasts to (n, K), or (n,) for A of shape (n, T), default=0
+        Scores before the first round.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative, not all zero.
+    method : {"nonnegative", "simplex"}, default="nonnegative"
+        Free scale, pulled towards 1, with shifts; or the probability simplex.
+    covariance_penalty : float, default=0
+        Price of redundancy, at least 0.
+    pull : float, default=0.1
+        Strength of the pull, above 0; not used on the simplex.
+
+    Returns
+    -------
+    Weights
+        ``weights`` of shape (T,), ``intercept`` (the shifts) of shape (K,), and the certified ``gap``.
+
+    Notes
+    -----
+    For an ensemble whose rows X were held out, "nonnegative" takes the contributions as they are added up and
+    returns factors of the present weights; "simplex" takes the bare learners and returns their weights::
+
+        H = ensemble.contributions(X)                                   # (T, K, n)
+        A = (H * ensemble.weights[:, :, None]).transpose(2, 1, 0)
+        found = learn_weights(A, y, loss=loss, start=ensemble.intercept)
+        ensemble.reweight(ensemble.weights * found.weights[:, None], ensemble.intercept + found.intercept)
+
+        found = learn_weights(H.transpose(2, 1, 0), y, loss=loss, start=ensemble.intercept, method="simplex")
+        ensemble.reweight(np.repeat(found.weights[:, None], K, axis=1), ensemble.intercept)
+
+    Out of fold, each row takes its contributions and its start from the model that did not see it; rounds that this
+    model lacks contribute 0::
+
+        A, start = np.zeros((n, K, T), np.float32), np.zeros((n, K))
+        for ensemble, held_out in folds:
+            H = ensemble.contributions(X[held_out]) * ensemble.weights[:, :, None]
+            A[held_out, :, :len(H)] = H.transpose(2, 1, 0)
+            start[held_out] = ensemble.intercept
+        found = learn_weights(A, y, loss=loss, start=start)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scboost.boosting.losses import SquaredLoss
+    >>> A = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    >>> y = np.array([2.0, 2.0, -2.0, -2.0])
+    >>> one, thousand = (learn_weights(c * A, c * y, loss=SquaredLoss()) for c in (1, 1000))
+    >>> bool(np.allclose(one.weights, thousand.weights))
+    True
+    """
+    if method not in {"nonnegative", "simplex"}:
+        raise ValueError(f"method must be 'nonnegative' or 'simplex', got {method!r}.")
+    A, y = np.asarray(A), np.asarray(y, np.float64)
+    square = 1.0
+    if loss.translation_invariant:
+        s = row_weights(sample_weight, len(y))
+        variance = float(np.average((y - np.average(y, weights=s)) ** 2, weights=s))
+        square = variance if 0 < variance < np.inf else 1.0
+    margin = margin_loss(loss, square)
+    offset = np.broadcast_to(np.asarray(start, np.float64), A.shape[:-1])
+    penalty = not_negative("covariance_penalty", covariance_penalty) / square
+    if method == "simplex":
+        return simplex_weights(
+            A, y, covariance_penalty=penalty, sample_weight=sample_weight, offset=offset, loss=margin
+        )
+    return nonnegative_weights(
+        A, y, covariance_penalty=penalty, pull=pull, sample_weight=sample_weight, offset=offset, loss=margin
+    )
