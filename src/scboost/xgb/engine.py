@@ -11,16 +11,14 @@ from scboost._arrays import FloatArray, IntArray, blocks
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
 
-from . import import_xgboost, ubjson
+from . import import_xgboost
+from .document import NewestTrees, Tree
 
 if TYPE_CHECKING:
     import xgboost
 
 _CELLS = 1 << 13  # of the look-up table from margin changes to leaves: 64 kB stay in cache
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
-
-Tree = dict[str, Any]
-"""A decoded XGBoost tree: arrays by node, as in the native model."""
 
 
 class XGBoostEngine(Engine):
@@ -105,6 +103,7 @@ class XGBoostEngine(Engine):
         booster is short; and small margins carry small rounding errors.
         """
         self._booster: xgboost.Booster = import_xgboost().Booster(self._params, [self.matrix])
+        self._newest = NewestTrees()
         self._margin = self._read_margin()
         self._round = 0
 
@@ -123,7 +122,7 @@ class XGBoostEngine(Engine):
         self._booster.boost(self.matrix, self._round, grad=_rows_first(target / -scale), hess=_rows_first(curvature))
         self._round += 1
         before, self._margin = self._margin, self._read_margin()
-        trees = _last_trees(self._booster.save_raw("ubj"), self._n_outputs)
+        trees = self._newest.read(self._booster.save_raw("ubj"))
         learners = []
         exact: IntArray | None = None
         for k, tree in enumerate(trees):
@@ -184,16 +183,6 @@ class XGBoostEngine(Engine):
 def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:
     """Column types as XGBoost names them, or None if no column is categorical."""
     return None if categorical is None else ["c" if c else "float" for c in categorical]
-
-
-def _last_trees(raw: bytearray, n: int) -> list[Tree]:
-    """Decode the last n trees of a serialised booster."""
-    trees: list[Tree] = []
-    end = len(raw)
-    for _ in range(n):
-        end = raw.rindex(ubjson.key("base_weights"), 0, end) - 1  # the first key of a tree, after its brace
-        trees.insert(0, ubjson.decode_at(raw, end))
-    return trees
 
 
 def _rows_first(a: FloatArray) -> FloatArray:

@@ -12,8 +12,9 @@ from scboost._arrays import FloatArray, IntArray
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Learner
 
-from . import import_xgboost, ubjson
-from .engine import Tree, feature_types
+from . import import_xgboost
+from .document import Document, Tree, constant, scaled
+from .engine import feature_types
 
 if TYPE_CHECKING:
     import xgboost
@@ -77,58 +78,22 @@ class TreeEnsemble(Ensemble):
         return self._booster
 
     def _build(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> xgboost.Booster:
-        K = self.n_outputs
-        trees: list[Tree] = []
         base_score, rest = self._base_score(intercept)
-        for i, t in enumerate(kept):
-            for k in range(K):
-                tree = dict(self._trees[t * K + k], id=len(trees))
-                leaves = tree["left_children"] == -1
-                values = tree["split_conditions"] * weights[t, k] + (rest[k] if i == 0 else 0.0)
-                values = np.where(leaves, values, tree["split_conditions"])
-                tree["split_conditions"] = values.astype(np.float32)
-                tree["base_weights"] = np.where(leaves, values, tree["base_weights"]).astype(np.float32)
-                trees.append(tree)
-        objective: dict[str, Any] = {"name": self._objective}
-        if K > 1:
-            objective["softmax_multiclass_param"] = {"num_class": str(K)}
-        elif self._objective == "count:poisson":
-            objective["poisson_regression_param"] = {"max_delta_step": "0.7"}
-        else:
-            objective["reg_loss_param"] = {"scale_pos_weight": "1"}
-        document = {
-            "learner": {
-                "attributes": {},
-                "feature_names": self._feature_names or [],
-                "feature_types": feature_types(self._categorical) or [],
-                "gradient_booster": {
-                    "model": {
-                        "cats": {
-                            "enc": [],
-                            "feature_segments": np.zeros(0, dtype=np.int32),
-                            "sorted_idx": np.zeros(0, dtype=np.int32),
-                        },
-                        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
-                        "iteration_indptr": [K * t for t in range(len(kept) + 1)],
-                        "tree_info": [k for _ in kept for k in range(K)],
-                        "trees": trees,
-                    },
-                    "name": "gbtree",
-                },
-                "learner_model_param": {
-                    "base_score": f"[{','.join(f'{b:.9E}' for b in base_score)}]",
-                    "boost_from_average": "0",
-                    "num_class": str(K if K > 1 else 0),
-                    "num_feature": str(self.n_features),
-                    "num_target": "1",
-                },
-                "objective": objective,
-            },
-            "version": [3, 1, 0],
-        }
-        booster: xgboost.Booster = import_xgboost().Booster()
-        booster.load_model(bytearray(ubjson.encode(document)))
-        return booster
+        trees = [
+            scaled(self._trees[t * self.n_outputs + k], weights[t, k], rest[k] if t == kept[0] else 0.0)
+            for t in kept
+            for k in range(self.n_outputs)
+        ]
+        # Without any tree, XGBoost forgets the link, and what base_score could not hold would be lost.
+        document = Document.new(
+            trees or [constant(value) for value in rest],
+            objective=self._objective,
+            base_score=base_score,
+            n_features=self.n_features,
+            feature_names=self._feature_names or (),
+            feature_types=feature_types(self._categorical) or (),
+        )
+        return document.booster(self.n_jobs)
 
     def _base_score(self, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Intercept as XGBoost stores it, and what that loses: a float32 probability has few digits near 1."""

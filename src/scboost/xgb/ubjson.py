@@ -2,19 +2,22 @@
 
 Reading a model through JSON turns every number of every tree into a Python object, which on narrow data
 costs a tenth of the whole fit. UBJSON keeps the arrays of a tree as packed big-endian blocks, so a tree is
-a dozen ``frombuffer`` calls. Only what XGBoost writes is supported; anything else is an error.
+a dozen ``frombuffer`` calls. Only what XGBoost writes is supported; anything else is a ValueError.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 _SCALARS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _MARKERS = {np.dtype(code).newbyteorder("=").str[1:]: marker for marker, code in _SCALARS.items()}
+_CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 _LENGTH = struct.Struct(">q")
+_DEEPEST = 32  # levels; a model has eight
 
 
 def decode(data: bytes | bytearray) -> Any:
@@ -23,70 +26,138 @@ def decode(data: bytes | bytearray) -> Any:
     Parameters
     ----------
     data : bytes
-        For example ``booster.save_raw("ubj")``.
+        For example ``booster.save_raw("ubj")``. It need not be trusted: a length is compared with what is left of the
+        document before anything is allocated.
 
     Returns
     -------
     Any
         Dictionaries, lists, strings and scalars; typed arrays as native NumPy arrays (copies).
     """
-    value, end = _decode(bytes(data), 0)
+    value, end = decode_at(data, 0)
     if end != len(data):
         raise ValueError(f"UBJSON document ends at byte {end} of {len(data)}.")
     return value
 
 
-def decode_at(data: bytes | bytearray, start: int) -> Any:
-    """Decode only the value that starts at a given byte."""
-    return _decode(bytes(data[start:]), 0)[0]
+def decode_at(data: bytes | bytearray, start: int) -> tuple[Any, int]:
+    """Decode only the value that starts at a given byte; the second item is where the next one starts."""
+    return _decode(data, start, _DEEPEST)
 
 
-def key(name: str) -> bytes:
-    """Return the bytes of a key, to search for."""
-    return b"L" + _LENGTH.pack(len(name.encode())) + name.encode()
+def find(data: bytes | bytearray, path: Sequence[str]) -> int:
+    """Return the byte at which the value of a nested key starts; the values before it are stepped over, not decoded."""
+    at = 0
+    for name in path:
+        if data[at : at + 1] != b"{":
+            raise ValueError(f"Expected an object with the key {name!r} at byte {at}, got {data[at : at + 1]!r}.")
+        found, at = _string(data, at + 1)
+        while found != name:
+            at = _end(data, at, _DEEPEST)
+            if data[at : at + 1] == b"}":
+                raise ValueError(f"There is no key {name!r} in the object that ends at byte {at}.")
+            found, at = _string(data, at)
+    return at
 
 
-def _length(data: bytes, at: int) -> tuple[int, int]:
+def list_at(data: bytes | bytearray, start: int) -> tuple[int, int]:
+    """Return the number of items of the list that starts at a given byte, and where its first item starts."""
+    if data[start : start + 2] != b"[#":
+        raise ValueError(f"Expected a list of stated length at byte {start}, got {data[start : start + 2]!r}.")
+    return _length(data, start + 2)
+
+
+def _key(name: str) -> bytes:
+    text = name.encode()
+    return b"L" + _LENGTH.pack(len(text)) + text
+
+
+def _length(data: bytes | bytearray, at: int) -> tuple[int, int]:
     if data[at : at + 1] != b"L":  # XGBoost writes every length as a 64-bit integer
-        raise ValueError(f"Expected a 64-bit length at byte {at}, got {data[at : at + 1]!r}.")
-    return _LENGTH.unpack_from(data, at + 1)[0], at + 9
+        raise ValueError(f"Expected a 64-bit length at byte {at}, got {bytes(data[at : at + 1])!r}.")
+    _require(data, at + 1, 8)
+    size: int = _LENGTH.unpack_from(data, at + 1)[0]
+    _require(data, at + 9, size)  # every item takes a byte at least
+    return size, at + 9
 
 
-def _string(data: bytes, at: int) -> tuple[str, int]:
+def _require(data: bytes | bytearray, at: int, size: int) -> None:
+    if not 0 <= size <= len(data) - at:
+        raise ValueError(f"{size} bytes or items are announced at byte {at} of {len(data)}.")
+
+
+def _string(data: bytes | bytearray, at: int) -> tuple[str, int]:
     size, at = _length(data, at)
     return data[at : at + size].decode(), at + size
 
 
-def _decode(data: bytes, at: int) -> tuple[Any, int]:
-    marker, at = data[at : at + 1], at + 1
+def _array(data: bytes | bytearray, at: int) -> tuple[np.dtype[Any], int, int]:
+    """Type, length and first byte of a typed array whose ``$`` is at a given byte."""
+    code = _SCALARS.get(bytes(data[at + 1 : at + 2]))
+    if code is None or data[at + 2 : at + 3] != b"#":
+        raise ValueError(f"Unknown type of array {bytes(data[at : at + 3])!r} at byte {at}.")
+    size, at = _length(data, at + 3)
+    dtype = np.dtype(code)
+    _require(data, at, size * dtype.itemsize)
+    return dtype, size, at
+
+
+def _decode(data: bytes | bytearray, at: int, depth: int) -> tuple[Any, int]:
+    marker, at = bytes(data[at : at + 1]), at + 1
+    if marker in _SCALARS:
+        dtype = np.dtype(_SCALARS[marker])
+        _require(data, at, dtype.itemsize)
+        return np.frombuffer(data, dtype, 1, at)[0].item(), at + dtype.itemsize
+    if marker == b"S":
+        return _string(data, at)
+    if marker in _CONSTANTS:
+        return _CONSTANTS[marker], at
+    if depth == 0:
+        raise ValueError(f"UBJSON is nested more than {_DEEPEST} levels deep at byte {at - 1}.")
     if marker == b"{":
-        mapping = {}
+        mapping: dict[str, Any] = {}
         while data[at : at + 1] != b"}":
             name, at = _string(data, at)
-            mapping[name], at = _decode(data, at)
+            if name in mapping:
+                raise ValueError(f"The key {name!r} comes twice, again before byte {at}.")
+            mapping[name], at = _decode(data, at, depth - 1)
         return mapping, at + 1
     if marker == b"[":
         if data[at : at + 1] == b"$":
-            dtype = np.dtype(_SCALARS[data[at + 1 : at + 2]])
-            size, at = _length(data, at + 3)  # past "$x#"
+            dtype, size, at = _array(data, at)
             array = np.frombuffer(data, dtype, size, at)
             return array.astype(dtype.newbyteorder("=")), at + size * dtype.itemsize
         size = -1
         items: list[Any] = []
         if data[at : at + 1] == b"#":
             size, at = _length(data, at + 1)
-        while len(items) != size and data[at : at + 1] != b"]":
-            item, at = _decode(data, at)
+        while len(items) != size and (size >= 0 or data[at : at + 1] != b"]"):
+            item, at = _decode(data, at, depth - 1)
             items.append(item)
         return items, at + (size < 0)
-    if marker == b"S":
-        return _string(data, at)
-    if marker in b"TFZ":
-        return {b"T": True, b"F": False, b"Z": None}[marker], at
-    if marker in _SCALARS:
-        dtype = np.dtype(_SCALARS[marker])
-        return np.frombuffer(data, dtype, 1, at)[0].item(), at + dtype.itemsize
     raise ValueError(f"Unknown UBJSON marker {marker!r} at byte {at - 1}.")
+
+
+def _end(data: bytes | bytearray, at: int, depth: int) -> int:
+    """Byte after the value that starts at a given byte."""
+    marker = data[at : at + 1]
+    if marker == b"[" and data[at + 1 : at + 2] == b"$":
+        dtype, size, at = _array(data, at + 1)
+        return at + size * dtype.itemsize
+    if marker == b"[" and data[at + 1 : at + 2] == b"#":
+        size, at = _length(data, at + 2)
+        for _ in range(size):
+            at = _end(data, at, depth - 1)
+        return at
+    if marker == b"{" and depth > 0:
+        at += 1
+        while data[at : at + 1] != b"}":
+            at = _end(data, _string(data, at)[1], depth - 1)
+        return at + 1
+    if marker == b"S":
+        size, at = _length(data, at + 1)
+        return at + size
+    return _decode(data, at, depth)[1]
 
 
 def encode(value: Any) -> bytes:
@@ -111,7 +182,7 @@ def _encode(value: Any, out: bytearray) -> None:
     if isinstance(value, dict):
         out += b"{"
         for name, item in value.items():
-            out += key(name)
+            out += _key(name)
             _encode(item, out)
         out += b"}"
     elif isinstance(value, np.ndarray):
