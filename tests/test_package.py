@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import architecture
 import import_graph
 import scboost
 
@@ -139,7 +140,8 @@ def test_parameters_are_keyword_only_documented_and_constrained():
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
     assert set(cls._parameter_constraints) == set(parameters)
     for name in parameters:
-        assert f"\n    {name} : " in cls.__doc__, name
+        assert f"\n{name} : " in cls.__doc__, name
+    assert "<shared" not in cls.__doc__
 
 
 MODULES, IMPORTS = import_graph.read(Path(scboost.__file__).parent)
@@ -157,6 +159,11 @@ ALLOWED_UPWARD = {("redundancy.measures", "scboost.plotting")}
 def test_no_module_imports_a_layer_above_its_own():
     wrong = [i for i in import_graph.violations(IMPORTS) if (i.importer, i.imported) not in ALLOWED_UPWARD]
     assert not wrong, "; ".join(map(str, wrong))
+
+
+def test_the_picture_of_the_imports_is_up_to_date():
+    drawn = architecture.arrows(architecture.PICTURE.read_text())
+    assert drawn == {f"{a} imports {b}" for a, b in import_graph.layer_edges(IMPORTS)}, "run tools/architecture.py"
 
 
 @pytest.mark.parametrize(

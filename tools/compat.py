@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -98,8 +98,10 @@ def interpreter(version: str) -> str | None:
     return None
 
 
-def requirements() -> dict[str, str]:
-    """Read what the tests need of the library's and the lab's ``pyproject.toml``.
+def requirements(environment: Environment) -> dict[str, str]:
+    """Read what the tests of an environment need: the library's tests alone, or the lab's, too.
+
+    The lab's peers hold some libraries back (one of them allows no pandas 3), so only the full suite has them.
 
     Returns
     -------
@@ -108,9 +110,11 @@ def requirements() -> dict[str, str]:
     """
     library = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = library["optional-dependencies"]
-    lab = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     xgboost = extras["cpu"][1 if sys.platform == "darwin" else 0]
-    listed = [*library["dependencies"], xgboost, *extras["plot"], *extras["dev"], *lab["dependencies"]]
+    listed = [*library["dependencies"], xgboost, *extras["plot"], *extras["dev"]]
+    if environment.tests == "full":
+        lab = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        listed += lab["dependencies"]
     found: dict[str, str] = {}
     for entry in listed:
         requirement = entry.partition(";")[0].strip()
@@ -120,8 +124,9 @@ def requirements() -> dict[str, str]:
     return found
 
 
-def pins(environment: Environment, needed: Mapping[str, str]) -> list[str]:
+def pins(environment: Environment) -> list[str]:
     """Write the requirements of an environment: ``>=`` becomes ``==`` for what is held at its lowest version."""
+    needed = requirements(environment)
     held = needed.keys() if environment.lowest is None else environment.lowest
     return [
         requirement.replace(">=", "==").partition(",")[0] if name in held else requirement
@@ -130,13 +135,14 @@ def pins(environment: Environment, needed: Mapping[str, str]) -> list[str]:
 
 
 def prepare(environment: Environment, python: str) -> Path:
-    """Make the virtual environment anew, with the library and the lab from their sources; return its interpreter."""
+    """Make the virtual environment anew, with the library, and the lab, from their sources; return its interpreter."""
     folder = FOLDER / environment.name
     subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
     own = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     pip = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--upgrade", "pip"], check=True)
-    subprocess.run([*pip, *pins(environment, requirements()), "-e", str(ROOT), "-e", str(ROOT / "lab")], check=True)
+    ours = ["-e", str(ROOT), *(["-e", str(ROOT / "lab")] if environment.tests == "full" else [])]
+    subprocess.run([*pip, *pins(environment), *ours], check=True)
     return own
 
 
@@ -191,7 +197,9 @@ def run(environment: Environment, python: str) -> dict[str, Any]:
         "tests": environment.tests,
         "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
         "platform": platform.platform(terse=True),
-        "versions": {name: versions[name] for name in ("scboost", *sorted(requirements())) if name in versions},
+        "versions": {
+            name: versions[name] for name in ("scboost", *sorted(requirements(environment))) if name in versions
+        },
         **counts,
         "minutes": round((time.monotonic() - start) / 60, 1),
         "not passed": sorted(name for name, outcome in results if outcome in {"failed", "error"}),

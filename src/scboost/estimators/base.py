@@ -170,8 +170,9 @@ def _documented(cls: type[_Self]) -> type[_Self]:
         shared = _PARAMETERS
         for name, parameter in inspect.signature(cls).parameters.items():
             shared = shared.replace(f"default=<{name}>", f"default={parameter.default!r}")
-        text = cls.__doc__.replace("    <shared parameters>\n", shared)
-        cls.__doc__ = text.replace("    <shared attributes>\n", _ATTRIBUTES)
+        # Python 3.13 takes the indentation out of docstrings, earlier versions leave it in.
+        text = inspect.cleandoc(cls.__doc__).replace("<shared parameters>", inspect.cleandoc(shared))
+        cls.__doc__ = text.replace("<shared attributes>", inspect.cleandoc(_ATTRIBUTES))
     return cls
 
 
