@@ -84,7 +84,7 @@ def _check(document: Document) -> None:
     stated = _integer(model["gbtree_model_param"]["num_trees"], "num_trees", 0, np.iinfo(np.int32).max)
     _require(stated == T, f"num_trees is {stated} but there are {T} trees")
     outputs = _integers(model["tree_info"], "tree_info", T)
-    _require(not T or (outputs.min() >= 0 and outputs.max() < K), f"a tree is of an output outside of 0 to {K - 1}")
+    _require(bool(((outputs >= 0) & (outputs < K)).all()), f"a tree is of an output outside of 0 to {K - 1}")
     rounds = _integers(model["iteration_indptr"], "iteration_indptr")
     _require(len(rounds) >= 1 and rounds[0] == 0 and rounds[-1] == T, f"its rounds do not cover the {T} trees")
     _require(bool((np.diff(rounds) >= 0).all()), "its rounds are out of order")
