@@ -15,6 +15,7 @@ import numpy as np
 
 _SCALARS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _MARKERS = {np.dtype(code).newbyteorder("=").str[1:]: marker for marker, code in _SCALARS.items()}
+_WIDTHS = {marker[0]: 1 + np.dtype(code).itemsize for marker, code in _SCALARS.items()}
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 _LENGTH = struct.Struct(">q")
 _DEEPEST = 32  # levels; a model has eight
@@ -139,7 +140,7 @@ def _decode(data: bytes | bytearray, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _end(data: bytes | bytearray, at: int, depth: int) -> int:
-    """Byte after the value that starts at a given byte."""
+    """Byte after the value that starts at a given byte; what the bytes between hold is not looked at."""
     marker = data[at : at + 1]
     if marker == b"[" and data[at + 1 : at + 2] == b"$":
         dtype, size, at = _array(data, at + 1)
@@ -147,7 +148,8 @@ def _end(data: bytes | bytearray, at: int, depth: int) -> int:
     if marker == b"[" and data[at + 1 : at + 2] == b"#":
         size, at = _length(data, at + 2)
         for _ in range(size):
-            at = _end(data, at, depth - 1)
+            width = _WIDTHS.get(data[at]) if at < len(data) else None
+            at = at + width if width is not None else _end(data, at, depth - 1)
         return at
     if marker == b"{" and depth > 0:
         at += 1
