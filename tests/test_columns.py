@@ -5,12 +5,14 @@ import decimal
 
 import numpy as np
 import pytest
+import xgboost as xgb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.columns import Columns, is_table
+from scboost.xgb import version
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -278,3 +280,64 @@ def test_columns_are_checked_by_name(make):
         model.predict(in_pandas(renamed))
     with pytest.raises(ValueError, match=r"(?s)seen at fit time.*shape|features"):
         model.predict(pd.DataFrame(columns).drop(columns="shape"))
+
+
+def coloured(n=500, seed=0):
+    """A number and two categorical columns, one of texts and one of whole numbers."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "x": rng.normal(size=n),
+            "colour": pd.Categorical(rng.choice(["red", "green", "blue", "black", "white", "ab"], size=n)),
+            "code": pd.Categorical(rng.choice([100, 20, 3, 7], size=n)),
+        }
+    )
+    signal = 2 * (table["colour"] == "red") - 2.0 * (table["code"] == 20) + table["x"]
+    return table, (signal + rng.normal(size=n) > 0).astype(int)
+
+
+def native_margin(model, X):
+    return model.get_booster().inplace_predict(X, predict_type="margin")
+
+
+def test_the_native_model_knows_the_categories():
+    """Plain XGBoost on the user's own frames: single rows, other orders and other sets of categories."""
+    table, y = coloured()
+    model = SCBoostClassifier(**FAST).fit(table, y)
+    expected = model.decision_function(table)
+    np.testing.assert_allclose(native_margin(model, table), expected, atol=1e-5)
+    for i in range(20):
+        row = table.iloc[i : i + 1].assign(colour=lambda t: t["colour"].cat.remove_unused_categories())
+        row["code"] = row["code"].cat.remove_unused_categories()
+        np.testing.assert_allclose(native_margin(model, row), expected[i], atol=1e-5)
+    turned = table.assign(
+        colour=table["colour"].cat.reorder_categories(["red", "white", "ab", "green", "blue", "black"]),
+        code=table["code"].cat.reorder_categories([20, 100, 7, 3]),
+    )
+    np.testing.assert_allclose(native_margin(model, turned), expected, atol=1e-5)
+    raw = model.get_booster().save_raw("json")
+    reloaded = xgb.Booster(model_file=raw)
+    np.testing.assert_allclose(reloaded.inplace_predict(turned, predict_type="margin"), expected, atol=1e-5)
+
+
+def test_plain_xgboost_takes_an_unseen_category_as_missing_or_refuses_it():
+    table, y = coloured()
+    model = SCBoostClassifier(**FAST).fit(table, y)
+    unseen = table.assign(colour=pd.Categorical(["new"] * len(table)))
+    if version(xgb.__version__) >= (3, 4):
+        with pytest.raises(xgb.core.XGBoostError, match="category not in the training set"):
+            native_margin(model, unseen)
+    else:
+        np.testing.assert_allclose(native_margin(model, unseen), model.decision_function(unseen), atol=1e-5)
+
+
+def test_categories_that_are_written_alike_are_not_merged():
+    table, y = coloured()
+    mixed = pd.Series(np.where(table["x"] > 0, 1, 2), dtype=object)
+    mixed[::3] = "1"
+    with pytest.raises(ValueError, match=r"Column 'm' has the categories 1 and '1', which are both written '1'"):
+        SCBoostClassifier(**FAST).fit(table.assign(m=pd.Categorical(mixed)), y)
+    model = SCBoostClassifier(**FAST).fit(table, y)
+    both = pd.Categorical([3, "3"] * (len(table) // 2))
+    with pytest.raises(ValueError, match="categories 3 and '3'"):
+        model.predict(table.assign(code=both))

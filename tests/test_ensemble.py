@@ -99,7 +99,7 @@ def test_dropping_changes_no_bit():
     w = ensemble.weights.copy()
     w[[1, 4]] = 0
     ensemble.reweight(w, ensemble.intercept)
-    kept = ensemble._build(np.arange(6), w, ensemble.intercept)
+    kept = ensemble._document(np.arange(6), w, ensemble.intercept).booster()
     assert kept.num_boosted_rounds() == 6
     np.testing.assert_array_equal(
         kept.inplace_predict(NEW, predict_type="margin"), ensemble.booster().inplace_predict(NEW, predict_type="margin")
@@ -216,3 +216,21 @@ def test_categories_names_and_missing_values_survive():
     booster = ensemble.booster()
     assert booster.feature_names == ["a", "b", "c", "d"]
     assert booster.feature_types == ["float", "c", "float", "float"]
+
+
+@pytest.mark.parametrize("size", [1e7, 1e12])
+def test_a_large_intercept_costs_the_trees_no_digits(size):
+    near, far = grown(intercept=0.0), grown(intercept=size)
+    np.testing.assert_array_equal(far.scores(NEW), size + near.scores(NEW))
+    *_, last = far.staged(NEW)
+    np.testing.assert_allclose(far.scores(NEW) - size, last - size, atol=1e-6 + 1e-15 * size)
+    shares = far.explain(NEW)
+    np.testing.assert_allclose(shares.sum(axis=2).T - size, far.scores(NEW) - size, atol=1e-5 + 1e-15 * size)
+
+
+@pytest.mark.parametrize("intercept", [21.4, -21.4, 60.0])
+def test_a_score_that_no_float32_probability_holds_survives_without_trees(intercept):
+    ensemble = grown(rounds=0, objective="binary:logistic", intercept=intercept)
+    assert (ensemble.scores(NEW) == intercept).all()
+    margin = ensemble.booster().inplace_predict(NEW, predict_type="margin")
+    np.testing.assert_allclose(margin, intercept, rtol=1e-6)

@@ -544,6 +544,7 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             objective=objective.get(type(loss), "reg:squarederror"),
             categorical=self._categorical,
             feature_names=None if names is None else [str(name) for name in names],
+            tables=None if self._columns is None else self._columns.tables,
         )
         ensemble.n_jobs = self._n_threads()
         return ensemble
@@ -804,10 +805,14 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         xgboost.Booster
             Leaves carry the weights, and rounds with weight 0 are left out.
         """
+        return self._trees("get_booster").booster()
+
+    def _trees(self, method: str) -> TreeEnsemble:
+        """Return the ensemble, for what only XGBoost's trees can do."""
         check_is_fitted(self)
         if isinstance(self._ensemble, TreeEnsemble):
-            return self._ensemble.booster()
-        raise AttributeError("get_booster() needs trees of the XGBoost engine; this model has estimator=.")
+            return self._ensemble
+        raise AttributeError(f"{method}() needs trees of the XGBoost engine; this model has estimator=.")
 
     def shap_values(self, X: ArrayLike) -> FloatArray:
         """Shares of the columns in the raw scores: exact TreeSHAP values, by the native model.
@@ -822,11 +827,8 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         ndarray of shape (n_samples, n_features + 1), or (n_samples, n_classes, n_features + 1) for many classes
             The last entry is the mean score; the sum over the last axis is the raw score.
         """
-        booster = self.get_booster()
-        matrix = self._ensemble.prepare(self._encode(X, reset=False))
-        # Said explicitly: XGBoost 3.1 gives the intercept of the first class to all.
-        matrix.set_base_margin(np.tile(self._ensemble.intercept.astype(np.float32), (matrix.num_row(), 1)))
-        return np.asarray(booster.predict(matrix, pred_contribs=True, validate_features=False))
+        shares = self._trees("shap_values").explain(self._encode(X, reset=False))
+        return shares[:, 0] if shares.shape[1] == 1 else shares
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)

@@ -58,9 +58,21 @@ class Columns:
     ----------
     categories : list of (dict or None)
         For each column None if it is numeric, or the code of each category by its text.
+    whole : frozenset of int
+        Numbers of the columns whose categories are whole numbers.
     """
 
     categories: list[dict[str, int] | None]
+    whole: frozenset[int] = frozenset()
+
+    @property
+    def tables(self) -> list[list[str] | npt.NDArray[np.int64] | None]:
+        """Categories of each column in the order of their codes, or None; whole numbers as such."""
+        tables: list[list[str] | npt.NDArray[np.int64] | None] = []
+        for j, known in enumerate(self.categories):
+            texts = None if known is None else list(known)
+            tables.append(np.array(texts, dtype=np.int64) if texts and j in self.whole else texts)
+        return tables
 
     @property
     def categorical(self) -> npt.NDArray[np.bool_] | None:
@@ -72,15 +84,18 @@ class Columns:
     def learn(cls, X: Any) -> Columns:
         """Learn column kinds and categories from a training table."""
         categories: list[dict[str, int] | None] = []
-        for name, column in _columns(X):
+        whole = set()
+        for j, (name, column) in enumerate(_columns(X)):
             if _kind(name, column) == "category":
                 levels, codes = _factorize(column)
+                texts = _texts(name, levels)
                 seen = np.unique(codes[codes >= 0])
-                texts = sorted({levels[i] for i in seen})
-                categories.append({text: code for code, text in enumerate(texts)})
+                categories.append({text: code for code, text in enumerate(sorted(texts[i] for i in seen))})
+                if len(seen) and all(_is_whole(levels[i]) for i in seen):
+                    whole.add(j)
             else:
                 categories.append(None)
-        return cls(categories)
+        return cls(categories, frozenset(whole))
 
     def encode(self, X: Any, dtype: npt.DTypeLike = np.float32) -> FloatArray:
         """Turn a table with these columns into a float matrix of shape (n, d).
@@ -105,7 +120,7 @@ class Columns:
                     matrix[:, j] = _numbers(column)
             else:
                 levels, codes = _factorize(column)
-                table = np.array([known.get(level, np.nan) for level in levels] + [np.nan])
+                table = np.array([known.get(text, np.nan) for text in _texts(name, levels)] + [np.nan])
                 matrix[:, j] = table[codes]  # a missing value has code -1, the last entry
         return matrix
 
@@ -189,12 +204,12 @@ def _arrow_kind(dtype: Any) -> Kind | None:
     return "empty" if types.is_null(dtype) else None
 
 
-def _factorize(column: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
-    """Texts of the distinct values of a categorical column, and the number of each row's (-1 if missing)."""
+def _factorize(column: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    """Distinct values of a categorical column, and the number of each row's (-1 if missing)."""
     library = _library(column)
     if library == "pandas":
         factor = column.astype("category").cat
-        return [_text(c) for c in factor.categories], factor.codes.to_numpy().astype(np.intp)
+        return list(factor.categories), factor.codes.to_numpy().astype(np.intp)
     if library == "polars":
         import polars as pl
 
@@ -208,12 +223,29 @@ def _factorize(column: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
         column = column.cast(column.type.value_type)
     factor = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
     codes = factor.indices.fill_null(-1).to_numpy().astype(np.intp)
-    return [_text(v) for v in factor.dictionary.to_pylist()], codes
+    return factor.dictionary.to_pylist(), codes
 
 
 def _text(value: Any) -> str:
     """Text of a category; 1.0 is 1, because a missing value turns whole numbers into floats."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _texts(name: Hashable, levels: list[Any]) -> list[str]:
+    """Texts of the categories of a column, which tell them apart in any table library."""
+    by_text: dict[str, Any] = {}
+    for level in levels:
+        other = by_text.setdefault(_text(level), level)
+        if other is not level:
+            raise ValueError(
+                f"Column {name!r} has the categories {other!r} and {level!r}, which are both written {_text(level)!r}; "
+                "give all categories of a column one type."
+            )
+    return list(by_text)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
 
 
 def _numbers(column: Any) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Learner
 
 from . import import_xgboost
-from .document import Document, Tree, constant, scaled
+from .document import Document, Table, Tree, constant, scaled
 from .engine import feature_types
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class TreeEnsemble(Ensemble):
         Which columns hold category codes.
     feature_names : list of str, optional
         Names of the columns, for the native model.
+    tables : list of (Table or None), optional
+        Categories of each column in the order of their codes, for the native model.
     """
 
     def __init__(
@@ -45,21 +48,27 @@ class TreeEnsemble(Ensemble):
         objective: str,
         categorical: npt.NDArray[np.bool_] | None = None,
         feature_names: list[str] | None = None,
+        tables: Sequence[Table | None] | None = None,
     ) -> None:
         super().__init__(n_features, intercept)
         self._objective, self._categorical, self._feature_names = objective, categorical, feature_names
+        self._tables = tables
         self._trees: list[Tree] = []
-        self._booster: xgboost.Booster | None = None
-        self._booster_threads: int | None = None
+        self._forget_boosters()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_booster": None}
+        return {**self.__dict__, "_booster": None, "_centred": None}
+
+    def _forget_boosters(self) -> None:
+        self._booster: xgboost.Booster | None = None
+        self._centred: xgboost.Booster | None = None  # the same without the intercept
+        self._centred_threads: int | None = None
 
     def _append(self, learner: Learner) -> None:
         tree = {**learner.model, "split_conditions": learner.model["split_conditions"].copy()}
         tree["split_conditions"][learner.nodes] = learner.values
         self._trees.append(tree)
-        self._booster = None
+        self._forget_boosters()
 
     def _extend(self, other: TreeEnsemble) -> None:
         self._trees += other._trees
@@ -67,17 +76,34 @@ class TreeEnsemble(Ensemble):
     def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
         """Replace weights and intercept; see :class:`Ensemble`."""
         super().reweight(weights, intercept)
-        self._booster = None
+        self._forget_boosters()
+
+    @property
+    def kept(self) -> IntArray:
+        """Rounds that have a weight other than zero: those of the native model."""
+        return np.flatnonzero(self.weights.any(axis=1))
+
+    def document(self) -> Document:
+        """Native model of the weighted sum, without the rounds whose weights are all zero."""
+        return self._document(self.kept, self.weights, self.intercept)
 
     def booster(self) -> xgboost.Booster:
-        """Native model of the weighted sum, without the rounds whose weights are all zero."""
+        """Return the native model; its margins are the scores as far as float32 can hold them."""
         if self._booster is None:
-            kept = np.flatnonzero(self.weights.any(axis=1))
-            self._booster = self._build(kept, self.weights, self.intercept)
-            self._booster_threads = None
+            self._booster = self.document().booster(self.n_jobs)
         return self._booster
 
-    def _build(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> xgboost.Booster:
+    def _centred_booster(self) -> xgboost.Booster:
+        """Native model without the intercept, whose size would cost the trees their digits."""
+        if self._centred is None:
+            document = self._document(self.kept, self.weights, np.zeros(self.n_outputs))
+            self._centred, self._centred_threads = document.booster(self.n_jobs), self.n_jobs
+        elif self._centred_threads != self.n_jobs:  # XGBoost takes longer to be told than to predict a few rows
+            self._centred.set_param({"nthread": self.n_jobs})
+            self._centred_threads = self.n_jobs
+        return self._centred
+
+    def _document(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Document:
         base_score, rest = self._base_score(intercept)
         trees = [
             scaled(self._trees[t * self.n_outputs + k], weights[t, k], rest[k] if t == kept[0] else 0.0)
@@ -85,15 +111,15 @@ class TreeEnsemble(Ensemble):
             for k in range(self.n_outputs)
         ]
         # Without any tree, XGBoost forgets the link, and what base_score could not hold would be lost.
-        document = Document.new(
+        return Document.new(
             trees or [constant(value) for value in rest],
             objective=self._objective,
             base_score=base_score,
             n_features=self.n_features,
             feature_names=self._feature_names or (),
             feature_types=feature_types(self._categorical) or (),
+            tables=self._tables or (),
         )
-        return document.booster(self.n_jobs)
 
     def _base_score(self, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Intercept as XGBoost stores it, and what that loses: a float32 probability has few digits near 1."""
@@ -108,14 +134,20 @@ class TreeEnsemble(Ensemble):
 
     def scores(self, X: Any) -> FloatArray:
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
-        booster = self.booster()
-        if self._booster_threads != self.n_jobs:  # XGBoost takes longer to be told than to predict a few rows
-            booster.set_param({"nthread": self.n_jobs})
-            self._booster_threads = self.n_jobs
+        booster = self._centred_booster()
         if isinstance(X, sparse.csr_array):  # which inplace_predict refuses, as opposed to a matrix
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
         margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
-        return np.asarray(margin).reshape(-1, self.n_outputs).T
+        trees: FloatArray = np.asarray(margin).reshape(-1, self.n_outputs).T
+        return self.intercept[:, None] + trees
+
+    def explain(self, X: Any) -> FloatArray:
+        """Shares of the columns in the scores, of shape (n, K, d + 1), the mean score in the last place."""
+        matrix = self.prepare(X)
+        shares = self._centred_booster().predict(matrix, pred_contribs=True, validate_features=False)
+        shares = shares.reshape(matrix.num_row(), self.n_outputs, -1).astype(np.float64)
+        shares[:, :, -1] += self.intercept
+        return np.asarray(shares)
 
     def prepare(self, X: Any) -> Any:
         """Make a DMatrix of the rows; see :class:`Ensemble`."""
@@ -138,8 +170,7 @@ class TreeEnsemble(Ensemble):
         H = np.empty((len(rounds), K, n), dtype=np.float32)
         if not len(rounds):
             return H
-        structure = self._build(rounds, np.ones_like(self.weights), np.zeros(K))
-        structure.set_param({"nthread": self.n_jobs})
+        structure = self._document(rounds, np.ones_like(self.weights), np.zeros(K)).booster(self.n_jobs)
         # Without a check of names: a DMatrix refuses brackets in them.
         leaves = structure.predict(matrix, pred_leaf=True, validate_features=False)
         leaves = leaves.reshape(n, -1).astype(np.intp)
