@@ -112,3 +112,17 @@ def test_pre_commit_runs_the_linters_of_the_dev_extra(tool):
 
 def test_the_citation_has_the_version_of_the_package():
     assert f"\nversion: {scboost.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_version_matrix_tests_the_lowest_versions_of_pyproject():
+    pytest.importorskip("tomllib", reason="tools/compat.py needs Python 3.11")
+    import compat
+
+    everything, newest, *others = compat.environments("3.13")
+    lowest = compat.pins(everything)
+    assert {"numpy==1.26", "scikit-learn==1.6", "threadpoolctl==3.1"} <= set(lowest)
+    assert all("==" in pin for pin in lowest)
+    assert not any("==" in pin for pin in compat.pins(newest))
+    one = next(environment for environment in others if environment.name == "scikit-learn-lowest")
+    assert [pin for pin in compat.pins(one) if "==" in pin] == ["scikit-learn==1.6"]
+    assert all((ROOT / name).is_file() for name in compat.FAST)
