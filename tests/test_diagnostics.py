@@ -14,8 +14,8 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from scboost.redundancy import measures as dg
-from scboost.redundancy.tree_matrix import tree_matrix
+from scboost import redundancy as dg
+from scboost.redundancy import render, tree_matrix
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -182,7 +182,7 @@ def test_report_of_many_classes_is_the_mean_over_classes():
     ranks = [dg.effective_rank(dg.tree_covariance(trees.output(k).H)) for k in range(3)]
     assert report.effective_rank == pytest.approx(np.mean(ranks))
     assert report.ensemble_score == pytest.approx(model.score(X, labels))
-    assert "x 3 outputs" in report.title()
+    assert "x 3 outputs" in render.title(report)
 
 
 @pytest.mark.parametrize("Model", [GradientBoostingRegressor, RandomForestRegressor, AdaBoostRegressor])
@@ -208,13 +208,13 @@ def test_degenerate_ensembles_have_defined_values():
     X, y = binary()
     single = dg.redundancy_report(GradientBoostingClassifier(n_estimators=1).fit(X, y), X, y)
     assert single.effective_rank == pytest.approx(1)
-    assert single.redundancy.tolist() == [0]
+    assert single.redundancy_ratio.tolist() == [0]
     assert np.isnan(single.disagreement)
     assert "undefined" in str(single)
     constant = GradientBoostingClassifier(n_estimators=3, min_samples_leaf=200).fit(X, y)
     report = dg.redundancy_report(constant, X, y)
     assert report.effective_rank == 0
-    assert report.redundancy.tolist() == [1, 1, 1]
+    assert report.redundancy_ratio.tolist() == [1, 1, 1]
     assert report.disagreement == 0
     assert np.isnan(report.correlation)
     assert np.isfinite(dg.redundancy_report(constant, X[y == 1], y[y == 1]).double_fault)

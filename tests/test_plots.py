@@ -5,8 +5,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
-from scboost import plotting
-from scboost.redundancy.measures import redundancy_report
+from scboost import plotting, redundancy_report
 
 mpl = pytest.importorskip("matplotlib")
 mpl.use("Agg")
@@ -53,7 +52,7 @@ def test_lines_hold_the_numbers(reports):
     assert "boosted" in ax.get_legend().get_texts()[0].get_text()
     ax = plotting.plot_innovation(reports[0])
     heights = [bar.get_height() for bar in ax.containers[0]]
-    np.testing.assert_allclose(heights, reports[0].redundancy)
+    np.testing.assert_allclose(heights, reports[0].redundancy_ratio)
     ax = plotting.plot_weights([1.0, 0.0, 2.0])
     assert "2 of 3 kept" in ax.get_title()
 

@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from scboost.redundancy.tree_matrix import iter_tree_matrix, tree_matrix
+from scboost.redundancy import iter_tree_matrix, tree_matrix
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -245,7 +245,7 @@ def test_bad_input(library):
         tree_matrix(model, X[0])
     with pytest.raises(ValueError, match="no rows"):
         tree_matrix(model, X[:0])
-    with pytest.raises(ValueError, match="block_rows must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="block_rows must be an integer of at least 1, got 0"):
         tree_matrix(model, X, block_rows=0)
 
 

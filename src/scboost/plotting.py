@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from .redundancy.measures import RedundancyReport
+from scboost.redundancy.render import title
+from scboost.redundancy.report import RedundancyReport
+
+__all__ = [
+    "plot_correlation",
+    "plot_energy",
+    "plot_innovation",
+    "plot_report",
+    "plot_spectrum",
+    "plot_trees_kept",
+    "plot_weights",
+]
 
 _TEXT = "0.35"
 
@@ -110,8 +120,9 @@ def plot_innovation(report: RedundancyReport, *, ax: Any = None) -> Any:
     """
     ax = _axes(ax)
     rounds = np.arange(1, report.n_trees + 1)
-    ax.bar(rounds, report.redundancy, width=1, color="0.85", label="repeats earlier trees")
-    ax.bar(rounds, 1 - report.redundancy, width=1, bottom=report.redundancy, color="C0", alpha=0.55, label="new")
+    ratio = report.redundancy_ratio
+    ax.bar(rounds, ratio, width=1, color="0.85", label="repeats earlier trees")
+    ax.bar(rounds, 1 - ratio, width=1, bottom=ratio, color="C0", alpha=0.55, label="new")
     ax.set(
         xlabel="round",
         ylabel="share of the tree's variance",
@@ -258,7 +269,7 @@ def plot_report(report: RedundancyReport, *others: RedundancyReport) -> Any:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(12, 8.5), layout="constrained")
-    figure.suptitle(report.title())
+    figure.suptitle(title(report))
     plot_spectrum(report, *others, ax=axes[0, 0])
     plot_correlation(report, ax=axes[0, 1])
     plot_innovation(report, ax=axes[1, 0])

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scboost import SCBoostClassifier
 from scboost.estimators.base import auto_learning_rate
 from scboost.estimators.progress import Progress
-from scboost.redundancy.tree_matrix import tree_matrix
+from scboost.redundancy import tree_matrix
 from scboost_lab.protocol import versions
 
 Array = npt.NDArray[np.float32]

@@ -99,7 +99,7 @@ def evaluate(data: str, X: Array, y: Array, method: str, step: Callable[[], None
                 log_loss(y[test], p),
                 seconds,
                 report.n_trees,
-                float(report.redundancy.mean()),
+                report.redundancy,
             )
         )
         step()

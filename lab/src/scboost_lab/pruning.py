@@ -23,10 +23,8 @@ from scipy import special
 
 from scboost import SCBoostClassifier
 from scboost.plotting import plot_report, plot_trees_kept
-from scboost.redundancy.measures import redundancy_report
-from scboost.redundancy.reweight import prune, reweight
-from scboost.redundancy.tree_matrix import tree_matrix
-from scboost.weighting.solver import nonnegative_weights
+from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
+from scboost.weighting import nonnegative_weights
 from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
 from scboost_lab.protocol import SCORES, ResultFile, Row, StorageError, Task, run_tasks, scores, write_provenance
 from scboost_lab.study import load_set
@@ -138,7 +136,7 @@ def treat(task: Task, data_dir: str) -> dict[str, float | int | str]:
     else:
         report = redundancy_report(model, X_test, y_test)
         extra["effective_rank"] = report.effective_rank
-        extra["redundancy"] = float(report.redundancy.mean())
+        extra["redundancy"] = report.redundancy
         extra["disagreement"] = report.disagreement
         extra["q_statistic"] = report.q_statistic
     n_trees = tree_matrix(model, X_test[:1]).n_trees

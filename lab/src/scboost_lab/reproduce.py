@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scboost.redundancy.measures import (
+from scboost.redundancy import (
+    TreeMatrix,
     ambiguity,
     correct_votes,
     mean_of_pairs,
@@ -25,8 +26,8 @@ from scboost.redundancy.measures import (
     q_statistic,
     redundancy_ratio,
     tree_covariance,
+    tree_matrix,
 )
-from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
 from scboost_lab.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.datasets import (
     DATA_DIR_VARIABLE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from abc import ABC, abstractmethod
@@ -22,7 +23,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from scboost._arrays import FloatArray
+from scboost._arrays import FloatArray, IntArray
 from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
 from scboost.boosting.learners import Engine, EstimatorEngine
 from scboost.boosting.loop import Dials, start
@@ -31,6 +32,8 @@ from scboost.boosting.training import Rows, Stopping, Training, train
 from scboost.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
 from scboost.estimators.progress import Progress
+from scboost.estimators.trees import read_trees, reweight_trees
+from scboost.redundancy import EnsembleReader
 from scboost.weighting import Weights, learn_weights
 from scboost.weighting.losses import margin_loss
 from scboost.xgb.engine import XGBoostEngine
@@ -829,6 +832,16 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         shares = self._trees("shap_values").explain(self._encode(X, reset=False))
         return shares[:, 0] if shares.shape[1] == 1 else shares
+
+    def __tree_ensemble__(self) -> EnsembleReader:
+        check_is_fitted(self)
+        classes = getattr(self, "classes_", None)
+        return read_trees(self._ensemble, self._loss, lambda X: self._encode(X, reset=False), classes)
+
+    def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> _SCBoost:
+        new = copy.deepcopy(self)
+        reweight_trees(new._ensemble, kept, weights, intercept)  # noqa: SLF001 - of the same class
+        return new
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)

@@ -1,6 +1,6 @@
-"""How redundant are the trees of an ensemble? Measures, and one report of them all.
+"""How redundant are the trees of an ensemble? One function for each measure.
 
-Three kinds of input, each computed once and shared by several measures:
+Three kinds of input, each shared by several measures:
 
 * votes (n, T): +1 where a tree's value is above its share of the ensemble's base, -1 elsewhere
   (:meth:`TreeMatrix.votes`, where the base is defined for each library);
@@ -8,23 +8,21 @@ Three kinds of input, each computed once and shared by several measures:
 * covariance (T, T): of the trees' values over the rows (:func:`tree_covariance`).
 
 Measures of pairs are (T, T) arrays, symmetric, from one matrix product; :func:`mean_of_pairs` averages one over the
-pairs of distinct trees, leaving out undefined pairs (NaN).
+pairs of distinct trees, leaving out undefined pairs (NaN). What several measures start from is an optional argument of
+each (``gram``, ``energy``, ``redundancy``), so that it can be computed once.
 """
 
 from __future__ import annotations
 
-import html
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
-from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
-
-FloatArray = npt.NDArray[np.floating]
-BoolArray = npt.NDArray[np.bool_]
+from scboost._arrays import ArrayLike, BoolArray, FloatArray
+from scboost.redundancy.target import encode_target, score
+from scboost.redundancy.tree_matrix import TreeMatrix
 
 _BLOCK_ROWS = 16384  # also keeps float32 counts exact: they stay far below 2 ** 24
 
@@ -95,7 +93,26 @@ def mean_of_pairs(M: FloatArray) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def pairwise_disagreement(votes: npt.NDArray[np.int8]) -> FloatArray:
+def vote_gram(votes: npt.NDArray[Any]) -> FloatArray:
+    """Mean product of two trees' votes; for arrays of right and wrong votes, of +1 and -1 in their place.
+
+    It is the same for votes and for right votes: whether two trees vote alike does not depend on which side is right.
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n, T)
+        +1 and -1, or True and False.
+
+    Returns
+    -------
+    ndarray of shape (T, T)
+        Range [-1, 1].
+    """
+    signs = np.where(votes, np.int8(1), np.int8(-1)) if votes.dtype == np.bool_ else votes
+    return _gram(signs, 0.0, np.float32) / len(votes)
+
+
+def pairwise_disagreement(votes: npt.NDArray[np.int8], *, gram: FloatArray | None = None) -> FloatArray:
     """Share of rows on which two trees vote differently.
 
     Range [0, 1]; 0 for equal and 1 for opposite trees; 0.5 for independent fair votes. The mean over all pairs of T
@@ -106,6 +123,8 @@ def pairwise_disagreement(votes: npt.NDArray[np.int8]) -> FloatArray:
     ----------
     votes : ndarray of shape (n, T)
         +1 and -1.
+    gram : ndarray of shape (T, T), optional
+        :func:`vote_gram`, if it is known already.
 
     Returns
     -------
@@ -118,10 +137,10 @@ def pairwise_disagreement(votes: npt.NDArray[np.int8]) -> FloatArray:
     array([[0.  , 0.25],
            [0.25, 0.  ]])
     """
-    return (1 - _gram(votes, 0.0, np.float32) / len(votes)) / 2
+    return (1 - (vote_gram(votes) if gram is None else gram)) / 2
 
 
-def vote_correlation(votes: npt.NDArray[np.int8]) -> FloatArray:
+def vote_correlation(votes: npt.NDArray[np.int8], *, gram: FloatArray | None = None) -> FloatArray:
     """Pearson correlation of two trees' votes.
 
     Range [-1, 1]; 0 for independent votes; NaN in the row and column of a tree that always votes the same.
@@ -130,17 +149,19 @@ def vote_correlation(votes: npt.NDArray[np.int8]) -> FloatArray:
     ----------
     votes : ndarray of shape (n, T)
         +1 and -1.
+    gram : ndarray of shape (T, T), optional
+        :func:`vote_gram`, if it is known already.
 
     Returns
     -------
     ndarray of shape (T, T)
     """
     mean = votes.mean(axis=0)
-    C = _gram(votes, 0.0, np.float32) / len(votes) - np.outer(mean, mean)
+    C = (vote_gram(votes) if gram is None else gram) - np.outer(mean, mean)
     return tree_correlation(np.where(np.outer(np.abs(mean) < 1, np.abs(mean) < 1), C, 0.0))
 
 
-def q_statistic(correct: BoolArray) -> FloatArray:
+def q_statistic(correct: BoolArray, *, gram: FloatArray | None = None) -> FloatArray:
     """Yule's Q of two trees being right: (N11 N00 - N10 N01) / (N11 N00 + N10 N01).
 
     N11 counts the rows both get right, N00 both wrong, N10 and N01 one of them. Range [-1, 1]; 0 for independent
@@ -150,19 +171,21 @@ def q_statistic(correct: BoolArray) -> FloatArray:
     Parameters
     ----------
     correct : ndarray of shape (n, T)
+    gram : ndarray of shape (T, T), optional
+        :func:`vote_gram`, if it is known already.
 
     Returns
     -------
     ndarray of shape (T, T)
         The diagonal is 1, or NaN for a tree that is always right or always wrong.
     """
-    both, first, second, neither = _contingency(correct)
+    both, first, second, neither = _contingency(correct, gram)
     same, different = both * neither, first * second
     with np.errstate(invalid="ignore"):
         return (same - different) / (same + different)
 
 
-def double_fault(correct: BoolArray) -> FloatArray:
+def double_fault(correct: BoolArray, *, gram: FloatArray | None = None) -> FloatArray:
     """Share of rows that two trees both get wrong.
 
     Range [0, 1]; e_i e_j for independent trees with error rates e_i and e_j; the diagonal is the error rate.
@@ -171,18 +194,23 @@ def double_fault(correct: BoolArray) -> FloatArray:
     Parameters
     ----------
     correct : ndarray of shape (n, T)
+    gram : ndarray of shape (T, T), optional
+        :func:`vote_gram`, if it is known already.
 
     Returns
     -------
     ndarray of shape (T, T)
     """
-    return _contingency(correct)[3] / len(correct)
+    return _contingency(correct, gram)[3]
 
 
-def _contingency(correct: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    both = _gram(correct, 0.0, np.float32)
-    right = np.diag(both)
-    return both, right[:, None] - both, right - both, len(correct) - right - right[:, None] + both
+def _contingency(correct: BoolArray, gram: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Shares of rows that both trees get right, only the first, only the second, neither."""
+    n = len(correct)
+    right = correct.sum(axis=0)
+    alike = np.rint(n * (vote_gram(correct) if gram is None else gram))
+    both = (alike - n) / 4 + (right[:, None] + right) / 2  # counts, exactly
+    return both / n, (right[:, None] - both) / n, (right - both) / n, (n - right - right[:, None] + both) / n
 
 
 class Ambiguity(NamedTuple):
@@ -193,7 +221,7 @@ class Ambiguity(NamedTuple):
     ensemble_error: float
 
 
-def ambiguity(H: FloatArray, weights: FloatArray, intercept: float = 0.0, y: npt.ArrayLike | None = None) -> Ambiguity:
+def ambiguity(H: FloatArray, weights: FloatArray, intercept: float = 0.0, y: ArrayLike | None = None) -> Ambiguity:
     """Spread of the members around the ensemble, and the error it saves.
 
     A sum of trees is an average of members: with S = sum(w) and v = w / S, member t predicts
@@ -261,7 +289,7 @@ def energy_by_component(C: FloatArray) -> FloatArray:
     return energy / total if total > 0 else energy
 
 
-def singular_spectrum(C: FloatArray) -> FloatArray:
+def singular_spectrum(C: FloatArray, *, energy: FloatArray | None = None) -> FloatArray:
     """Singular values of the centred, unit-variance columns of H, divided by the largest.
 
     The square root of :func:`energy_by_component`, divided by its first entry: range [0, 1], falling from 1; flat
@@ -271,16 +299,18 @@ def singular_spectrum(C: FloatArray) -> FloatArray:
     ----------
     C : ndarray of shape (T, T)
         From :func:`tree_covariance`.
+    energy : ndarray of shape (T,), optional
+        :func:`energy_by_component`, if it is known already.
 
     Returns
     -------
     ndarray of shape (T,)
     """
-    s = np.sqrt(energy_by_component(C))
+    s = np.sqrt(energy_by_component(C) if energy is None else energy)
     return s / s[0] if s[0] > 0 else s
 
 
-def effective_rank(C: FloatArray) -> float:
+def effective_rank(C: FloatArray, *, energy: FloatArray | None = None) -> float:
     """Count the equally strong directions of the same entropy: exp(-sum_i e_i log e_i), e = energy by component.
 
     Range [1, T]; T for uncorrelated trees, 1 for copies of one tree; 0 if every tree is constant.
@@ -289,12 +319,14 @@ def effective_rank(C: FloatArray) -> float:
     ----------
     C : ndarray of shape (T, T)
         From :func:`tree_covariance`.
+    energy : ndarray of shape (T,), optional
+        :func:`energy_by_component`, if it is known already.
 
     Returns
     -------
     float
     """
-    energy = energy_by_component(C)
+    energy = energy_by_component(C) if energy is None else energy
     return float(np.exp(special.entr(energy).sum())) if energy[0] > 0 else 0.0
 
 
@@ -327,7 +359,7 @@ def redundancy_ratio(C: FloatArray) -> FloatArray:
     return np.clip(ratio, 0, 1)
 
 
-def innovation(C: FloatArray) -> FloatArray:
+def innovation(C: FloatArray, *, redundancy: FloatArray | None = None) -> FloatArray:
     """Variance that each tree adds outside the span of the trees before it: (1 - redundancy) * variance.
 
     Range [0, variance of the tree], in squared units of the tree's values; the variance for uncorrelated trees, 0
@@ -337,36 +369,17 @@ def innovation(C: FloatArray) -> FloatArray:
     ----------
     C : ndarray of shape (T, T)
         From :func:`tree_covariance`.
+    redundancy : ndarray of shape (T,), optional
+        :func:`redundancy_ratio`, if it is known already.
 
     Returns
     -------
     ndarray of shape (T,)
     """
-    return (1 - redundancy_ratio(C)) * np.diag(C)
+    return (1 - (redundancy_ratio(C) if redundancy is None else redundancy)) * np.diag(C)
 
 
-def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return y as class numbers (classification) or as float64 (regression), or say what is wrong with it."""
-    y = np.asarray(y)
-    if y.shape != (len(trees.H),):
-        raise ValueError(f"y must have shape ({len(trees.H)},), one value per row of X; got {y.shape}.")
-    if trees.classes is not None:
-        codes = np.searchsorted(trees.classes, y).clip(0, len(trees.classes) - 1)
-        unknown = y[trees.classes[codes] != y]
-        if len(unknown):
-            raise ValueError(f"y has the label {unknown.tolist()[0]!r}; the model knows {trees.classes.tolist()}.")
-        return codes
-    if trees.link in {"logit", "softmax"}:
-        n_classes = max(2, trees.n_outputs)
-        if not np.all(np.isin(y, np.arange(n_classes))):
-            raise ValueError(f"y must hold the class numbers 0 .. {n_classes - 1}, got {np.unique(y)[:5]}.")
-        return y.astype(np.intp)
-    if trees.link not in {"identity", "quantile"} or trees.n_outputs > 1:
-        raise ValueError("y cannot be compared with this model's trees: its margin is not on the scale of y.")
-    return y.astype(np.float64)
-
-
-def correct_votes(trees: TreeMatrix, y: npt.ArrayLike) -> BoolArray:
+def correct_votes(trees: TreeMatrix, y: ArrayLike) -> BoolArray:
     """Return where each tree's vote is right, of the shape of H.
 
     A classification tree is right if it votes for its class where y is that class and against it elsewhere. A
@@ -385,8 +398,7 @@ def correct_votes(trees: TreeMatrix, y: npt.ArrayLike) -> BoolArray:
     target = encode_target(trees, y)
     votes = trees.votes() > 0
     if target.dtype.kind == "f":
-        base = trees.intercepts[0] + trees.column_weights @ trees.centers
-        right = (target > base)[:, None]
+        right = (target > trees.base())[:, None]
     elif trees.n_outputs == 1:
         right = (target == 1)[:, None]
     else:
@@ -394,18 +406,7 @@ def correct_votes(trees: TreeMatrix, y: npt.ArrayLike) -> BoolArray:
     return np.asarray(votes == right)
 
 
-def score(trees: TreeMatrix, F: FloatArray, target: npt.NDArray[Any]) -> float:
-    """Return the accuracy of margins F, or their R^2 for a real target (NaN if that is constant)."""
-    if target.dtype.kind == "f":
-        variance = np.var(target)
-        return float(1 - np.mean((target - F) ** 2) / variance) if variance > 0 else float("nan")
-    if trees.n_outputs > 1:
-        return float(np.mean(np.argmax(F, axis=1) == target))
-    threshold = 0.5 if trees.link == "probability" else 0.0
-    return float(np.mean((threshold < F) == (target == 1)))
-
-
-def truncation_path(trees: TreeMatrix, y: npt.ArrayLike) -> FloatArray:
+def truncation_path(trees: TreeMatrix, y: ArrayLike) -> FloatArray:
     """Score of the ensemble cut after 1, 2, ..., T trees: what pruning has to beat.
 
     Boosted sums keep the intercept and the first trees; averages are the average of the first trees.
@@ -431,194 +432,3 @@ def truncation_path(trees: TreeMatrix, y: npt.ArrayLike) -> FloatArray:
         margin = F * scale[t] + trees.intercepts
         path[t] = score(trees, margin[:, 0] if K == 1 else margin, target)
     return path
-
-
-@dataclass(frozen=True)
-class RedundancyReport:
-    """Measures of one ensemble on given rows; see :func:`redundancy_report`.
-
-    Attributes
-    ----------
-    library, model_name : str
-    n_rows, n_trees, n_outputs : int
-        Trees are counted per output: a model with K classes has ``n_trees * n_outputs`` trees.
-    disagreement, vote_correlation, correlation : float
-        Means over pairs of trees.
-    q_statistic, double_fault, tree_score, ensemble_score : float
-        Means over pairs; mean share of right votes of one tree; accuracy or R^2 of the ensemble. NaN without y.
-    ambiguity, ambiguity_share : float
-        :func:`ambiguity`, and its share of the members' mean square around the ensemble's base, in [0, 1].
-        NaN if a weight is negative.
-    effective_rank : float
-    energy, spectrum, redundancy, innovation : ndarray of shape (T,)
-        By component (the first two) and by round (the others).
-    correlations : ndarray of shape (T, T)
-    truncation : ndarray of shape (T,) or None
-        Score of the first 1 .. T trees; None without y.
-    score_name : str
-        "accuracy" or "R2".
-    """
-
-    library: str
-    model_name: str
-    n_rows: int
-    n_trees: int
-    n_outputs: int
-    disagreement: float
-    vote_correlation: float
-    correlation: float
-    q_statistic: float
-    double_fault: float
-    tree_score: float
-    ensemble_score: float
-    ambiguity: float
-    ambiguity_share: float
-    effective_rank: float
-    energy: FloatArray = field(repr=False)
-    spectrum: FloatArray = field(repr=False)
-    redundancy: FloatArray = field(repr=False)
-    innovation: FloatArray = field(repr=False)
-    correlations: FloatArray = field(repr=False)
-    truncation: FloatArray | None = field(repr=False)
-    score_name: str = "accuracy"
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Return name, value and meaning of each number, as the representations print them."""
-
-        def number(x: float, digits: int = 3) -> str:
-            return "undefined" if np.isnan(x) else f"{x:.{digits}f}"
-
-        T = self.n_trees
-        half = int(np.searchsorted(np.cumsum(self.energy), 0.9) + 1) if self.energy[0] > 0 else 0
-        table = [
-            ("effective rank", number(self.effective_rank, 1), f"of {T}; 1 = copies, {T} = uncorrelated"),
-            ("components for 90% energy", f"{min(half, T)}", f"of {T}"),
-            ("redundancy, mean", number(float(self.redundancy.mean())), "share of a tree in earlier ones, 0..1"),
-            ("redundancy, last tenth", number(float(self.redundancy[-max(1, T // 10) :].mean())), "0..1"),
-            ("correlation of values", number(self.correlation), "mean of pairs, -1..1, independent 0"),
-            ("correlation of votes", number(self.vote_correlation), "mean of pairs, -1..1, independent 0"),
-            ("disagreement", number(self.disagreement), "mean of pairs, 0..1, independent fair votes 0.5"),
-            ("ambiguity share", number(self.ambiguity_share), "spread of trees, 0..1, copies 0"),
-            ("ambiguity", f"{self.ambiguity:.4g}", "squared units of the margin"),
-        ]
-        if self.truncation is not None:
-            table += [
-                ("Q-statistic", number(self.q_statistic), "mean of pairs, -1..1, independent errors 0"),
-                ("double fault", number(self.double_fault), "mean of pairs, share of rows both get wrong"),
-                ("right votes of a tree", number(self.tree_score), "mean share of rows"),
-                (f"ensemble {self.score_name}", number(self.ensemble_score, 4), ""),
-            ]
-        return table
-
-    def title(self) -> str:
-        """Return what was measured, in one line."""
-        outputs = f" x {self.n_outputs} outputs (means over outputs)" if self.n_outputs > 1 else ""
-        return f"Redundancy of {self.model_name} ({self.library}): {self.n_trees} trees{outputs}, {self.n_rows} rows"
-
-    def __str__(self) -> str:
-        lines = [f"  {name:<27}{value:>10}   {meaning}" for name, value, meaning in self.rows()]
-        return "\n".join([self.title(), *(line.rstrip() for line in lines)])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(name)}</td><td style='text-align:right'><b>{value}</b></td>"
-            f"<td style='color:gray'>{html.escape(meaning)}</td></tr>"
-            for name, value, meaning in self.rows()
-        )
-        return f"<table><caption>{html.escape(self.title())}</caption><tbody>{cells}</tbody></table>"
-
-    def plot(self, *others: RedundancyReport) -> Any:
-        """Draw spectrum (against other reports), correlations, innovation and truncation; return the figure."""
-        from scboost.plotting import plot_report
-
-        return plot_report(self, *others)
-
-
-def redundancy_report(
-    model: Any, X: Any, y: npt.ArrayLike | None = None, *, name: str | None = None
-) -> RedundancyReport:
-    """Measure how redundant the trees of a fitted ensemble are.
-
-    Use rows that the model was not fitted on, and many more rows than trees. For a model with several outputs
-    every measure is computed among the trees of one output and averaged over outputs.
-
-    Parameters
-    ----------
-    model : object
-        Any ensemble :func:`tree_matrix` reads.
-    X : array-like or data frame of shape (n, d)
-    y : array-like of shape (n,), optional
-        Labels or real targets; adds the measures about errors. A y with one class is allowed: all measures about
-        errors stay defined, except the Q-statistic of trees that are always right or wrong.
-    name : str, optional
-        How to call the model in texts and legends; its class name otherwise.
-
-    Returns
-    -------
-    RedundancyReport
-        With a text and an HTML representation, and ``plot()``. Of a single tree, the measures of pairs are NaN
-        ("undefined"), the effective rank 1 and the redundancy 0. If all trees are constant, correlations are NaN,
-        the effective rank 0 and the redundancy 1.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from sklearn.ensemble import GradientBoostingClassifier
-    >>> X, y = make_classification(400, 5, random_state=0)
-    >>> model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X[:200], y[:200])
-    >>> report = redundancy_report(model, X[200:], y[200:])
-    >>> report.n_trees, 1 <= report.effective_rank <= 20
-    (20, True)
-    """
-    trees = tree_matrix(model, X)
-    correct = None if y is None else correct_votes(trees, y)
-    path = None if y is None else truncation_path(trees, y)
-    K = trees.n_outputs
-    per_output = [_measure(trees.output(k), None if correct is None else correct[:, k::K]) for k in range(K)]
-    mean = {name: np.mean([m[name] for m in per_output], axis=0) for name in per_output[0]}
-    numbers: dict[str, Any] = {name: float(value) if np.ndim(value) == 0 else value for name, value in mean.items()}
-    regression = y is not None and encode_target(trees, y).dtype.kind == "f"
-    return RedundancyReport(
-        library=trees.library,
-        model_name=type(model).__name__ if name is None else name,
-        n_rows=len(trees.H),
-        n_trees=trees.n_trees,
-        n_outputs=K,
-        truncation=path,
-        ensemble_score=float("nan") if path is None else float(path[-1]),
-        score_name="R2" if regression else "accuracy",
-        **numbers,
-    )
-
-
-def _measure(trees: TreeMatrix, correct: BoolArray | None) -> dict[str, Any]:
-    """Return the measures of an ensemble with one output."""
-    C = tree_covariance(trees.H)
-    R = tree_correlation(C)
-    votes = trees.votes()
-    spread = share = float("nan")
-    w = trees.column_weights
-    if np.all(w >= 0) and w.sum() > 0:
-        spread = ambiguity(trees.H, w, float(trees.intercepts[0])).ambiguity
-        base = trees.intercepts[0] + w @ trees.centers
-        around = spread + float(np.mean((trees.margin() - base) ** 2))
-        share = spread / around if around > 0 else 0.0
-    nan = float("nan")
-    return {
-        "disagreement": mean_of_pairs(pairwise_disagreement(votes)),
-        "vote_correlation": mean_of_pairs(vote_correlation(votes)),
-        "correlation": mean_of_pairs(R),
-        "q_statistic": nan if correct is None else mean_of_pairs(q_statistic(correct)),
-        "double_fault": nan if correct is None else mean_of_pairs(double_fault(correct)),
-        "tree_score": nan if correct is None else float(correct.mean()),
-        "ambiguity": spread,
-        "ambiguity_share": share,
-        "effective_rank": effective_rank(C),
-        "energy": energy_by_component(C),
-        "spectrum": singular_spectrum(C),
-        "redundancy": redundancy_ratio(C),
-        "innovation": innovation(C) * w**2,
-        "correlations": R,
-    }

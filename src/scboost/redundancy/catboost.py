@@ -1,0 +1,88 @@
+"""CatBoost's models, read and written."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from scboost._arrays import FloatArray, IntArray
+from scboost.redundancy.libraries import Library, instance_of
+from scboost.redundancy.tree_matrix import EnsembleReader, gather
+
+_LINKS = {
+    "Logloss": "logit",
+    "CrossEntropy": "logit",
+    "MultiClass": "softmax",
+    "RMSE": "identity",
+    "MAE": "identity",
+    "Huber": "identity",
+    "Quantile": "quantile",
+}
+
+
+def _matches(model: Any) -> bool:
+    return instance_of(model, "catboost", ("CatBoost",))
+
+
+def _read(model: Any) -> EnsembleReader:
+    if not model.is_fitted():
+        raise NotFittedError(f"This {type(model).__name__} has not been fitted.")
+    scale, bias = model.get_scale_and_bias()
+    intercepts = np.atleast_1d(np.asarray(bias, np.float64))
+    K = len(intercepts)
+    counts = np.asarray(model.get_tree_leaf_counts())
+    values = np.asarray(model.get_leaf_values()).reshape(-1, K)
+    find = gather(np.split(values, np.cumsum(counts)[:-1]))
+    categorical = bool(model.get_cat_feature_indices())
+
+    def fill(X: Any, out: FloatArray) -> None:
+        if isinstance(X, np.ndarray) and not categorical:
+            X = np.asfortranarray(X, np.float32)  # what CatBoost reads anyway, and reads fastest
+        find(model.calc_leaf_indexes(X, thread_count=model.get_param("thread_count") or -1), out)
+
+    loss = str(model.get_all_params().get("loss_function", "")).partition(":")[0]
+    return EnsembleReader(
+        fill,
+        np.full(len(counts) * K, float(scale)),
+        intercepts,
+        np.zeros(len(counts) * K),
+        "catboost",
+        _LINKS.get(loss, "other"),
+        np.asarray(model.classes_) if len(model.classes_) else None,
+        len(model.feature_names_),
+    )
+
+
+def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Any:
+    """Scale the leaves in CatBoost's JSON, which can lose any tree: CatBoost itself drops them from the ends only."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        document = json.loads(path.read_text())
+        name = "oblivious_trees" if "oblivious_trees" in document else "trees"
+        document[name] = [document[name][t] for t in kept]
+        for tree, factor in zip(document[name], weights, strict=True):
+            _scale(tree, factor)
+        document["scale_and_bias"] = [1, intercept.tolist()]
+        path.write_text(json.dumps(document))
+        new = type(model)()
+        new.load_model(str(path), format="json")
+    return new
+
+
+def _scale(node: dict[str, Any], factor: FloatArray) -> None:
+    for name in ("value", "leaf_values"):  # of a leaf; of a symmetric tree, leaf by leaf
+        if name in node:
+            values = np.reshape(node[name], (-1, len(factor))) * factor
+            node[name] = float(values[0, 0]) if np.isscalar(node[name]) else values.ravel().tolist()
+    for child in ("left", "right"):
+        if child in node:
+            _scale(node[child], factor)
+
+
+LIBRARY = Library("catboost", "CatBoost", _matches, _read, _write)

@@ -1,0 +1,290 @@
+"""scikit-learn's ensembles, read, and written as trees with weights of their own."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags, check_array, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from scboost._arrays import FloatArray, IntArray
+from scboost.redundancy.libraries import Library, instance_of, read_ensemble
+from scboost.redundancy.tree_matrix import EnsembleReader, gather
+
+
+def _read_gradient_boosting(model: Any) -> EnsembleReader:
+    constant = model.init_ == "zero" or (
+        instance_of(model.init_, "sklearn.dummy", ("DummyClassifier", "DummyRegressor"))
+        and model.init_.strategy not in {"stratified", "uniform"}
+    )
+    if not constant:
+        raise ValueError(
+            f"init={model.init_!r} predicts a different start for each row, so the margin is not a sum of trees."
+        )
+    trees = model.estimators_.ravel()
+    K = model.estimators_.shape[1]
+
+    def fill(X: Any, out: FloatArray) -> None:
+        X = check_array(X, dtype=np.float32, order="C", accept_sparse="csr")
+        for c, tree in enumerate(trees):
+            out[:, c] = tree.tree_.predict(X)[:, 0]
+
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        link = "quantile" if model.loss == "quantile" else "identity"
+    elif K > 1:
+        link = "softmax"
+    else:
+        link = "logit" if model.loss == "log_loss" else "vote"
+    row = np.zeros((1, model.n_features_in_), np.float32)
+    sums = np.reshape([tree.tree_.predict(row)[0, 0] for tree in trees], (-1, K)).sum(axis=0)
+    start = model._raw_predict(row)[0] - model.learning_rate * sums  # noqa: SLF001  (public calls ask for names)
+    weights = np.full(len(trees), float(model.learning_rate))
+    return EnsembleReader(
+        fill, weights, np.asarray(start), np.zeros(len(trees)), "sklearn", link, classes, model.n_features_in_
+    )
+
+
+def _read_hist_gradient_boosting(model: Any) -> EnsembleReader:
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+
+    predictors = [tree for trees in model._predictors for tree in trees]  # noqa: SLF001  (no public access)
+    bitsets, feature_map = model._bin_mapper.make_known_categories_bitsets()  # noqa: SLF001
+
+    def fill(X: Any, out: FloatArray) -> None:
+        X = model._preprocess_X(X, reset=False)  # noqa: SLF001
+        threads = _openmp_effective_n_threads()
+        for c, tree in enumerate(predictors):
+            out[:, c] = tree.predict(X, bitsets, feature_map, threads)
+
+    intercepts = np.asarray(model._baseline_prediction, np.float64).ravel()  # noqa: SLF001
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        link = {"poisson": "other", "gamma": "other", "quantile": "quantile"}.get(model.loss, "identity")
+    else:
+        link = "logit" if len(intercepts) == 1 else "softmax"
+    n = len(predictors)
+    reader = EnsembleReader(fill, np.ones(n), intercepts, np.zeros(n), "sklearn", link, classes, model.n_features_in_)
+    has_categories = model._preprocessor is not None  # noqa: SLF001
+    return replace(reader, needs_table=has_categories and hasattr(model, "feature_names_in_"))
+
+
+def _read_forest(model: Any) -> EnsembleReader:
+    classes = getattr(model, "classes_", None)
+    trees = [tree.tree_ for tree in model.estimators_]
+    if classes is None:
+        values = [tree.value[:, :, 0] for tree in trees]
+    elif isinstance(classes, list):
+        raise ValueError("Forests that predict several labels at once are not supported.")
+    else:
+        values = [tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True) for tree in trees]
+        if len(classes) == 2:
+            values = [value[:, 1:] for value in values]
+    T, K = len(values), values[0].shape[1]
+    find = gather(values)
+    if classes is None:
+        centers = np.tile(np.mean([value[0] for value in values], axis=0), T)
+    else:
+        centers = np.full(T * K, 1 / len(classes))
+
+    def fill(X: Any, out: FloatArray) -> None:
+        find(model.apply(X), out)
+
+    link = "identity" if classes is None else "probability"
+    weights, zero, d = np.full(T * K, 1 / T), np.zeros(K), model.n_features_in_
+    return EnsembleReader(fill, weights, zero, centers, "sklearn", link, classes, d, average=True)
+
+
+def _read_adaboost(model: Any) -> EnsembleReader:
+    learners = model.estimators_
+    weights = np.asarray(model.estimator_weights_[: len(learners)], np.float64)
+    weights = weights / weights.sum()
+    classes = getattr(model, "classes_", None)
+    d = model.n_features_in_
+    if classes is None:
+
+        def fill(X: Any, out: FloatArray) -> None:
+            X = _without_names(X)
+            for t, learner in enumerate(learners):
+                out[:, t] = learner.predict(X)
+
+        centers = np.full(len(learners), np.mean([_root_value(learner) for learner in learners]))
+        return EnsembleReader(fill, weights, np.zeros(1), centers, "sklearn", "identity", None, d, average=True)
+    n_classes = len(classes)
+    K = 1 if n_classes == 2 else n_classes
+    against = -1 / (n_classes - 1)
+
+    def fill_votes(X: Any, out: FloatArray) -> None:
+        X = _without_names(X)
+        for t, learner in enumerate(learners):
+            label = learner.predict(X)
+            for k in range(K):
+                out[:, t * K + k] = np.where(label == classes[-1 if K == 1 else k], 1.0, against)
+
+    scale = 2.0 if K == 1 else 1.0  # scikit-learn's two-class score is the difference of two opposite sums
+    weights, zeros = np.repeat(scale * weights, K), np.zeros(len(learners) * K)
+    return EnsembleReader(fill_votes, weights, np.zeros(K), zeros, "sklearn", "vote", classes, d, average=True)
+
+
+def _without_names(X: Any) -> Any:
+    """Return X without column names: AdaBoost's learners were fitted without."""
+    return X.to_numpy() if hasattr(X, "to_numpy") else X
+
+
+def _root_value(learner: Any) -> float:
+    if not hasattr(learner, "tree_"):
+        raise ValueError(f"AdaBoostRegressor's learners must be trees, got {type(learner).__name__}.")
+    return float(learner.tree_.value[0].ravel()[0])
+
+
+_READERS = {
+    "HistGradientBoosting": _read_hist_gradient_boosting,
+    "GradientBoosting": _read_gradient_boosting,
+    "RandomForest": _read_forest,
+    "ExtraTrees": _read_forest,
+    "AdaBoost": _read_adaboost,
+}
+
+
+def _kind(model: Any) -> str | None:
+    for kind in _READERS:
+        if instance_of(model, "sklearn.ensemble", (f"{kind}Classifier", f"{kind}Regressor")):
+            return kind
+    return None
+
+
+def _read(model: Any) -> EnsembleReader:
+    check_is_fitted(model)
+    names = getattr(model, "feature_names_in_", None)
+    reader = _READERS[_kind(model) or ""](model)
+    return replace(reader, feature_names=None if names is None else list(names))
+
+
+def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> WeightedTrees:
+    """Keep a copy of the ensemble without the dropped trees; its class has no place for the weights."""
+    base = copy.copy(model)
+    if hasattr(base, "_predictors"):
+        base._predictors = [model._predictors[t] for t in kept]  # noqa: SLF001  (no public access)
+    elif isinstance(model.estimators_, np.ndarray):
+        base.estimators_ = model.estimators_[kept]
+    else:
+        base.estimators_ = [model.estimators_[t] for t in kept]
+    if hasattr(base, "estimator_weights_"):
+        base.estimator_weights_ = model.estimator_weights_[kept]
+    return WeightedTrees(base, weights.ravel(), intercept)
+
+
+def _classifies(model: WeightedTrees) -> bool:
+    return hasattr(model.base, "classes_")
+
+
+class WeightedTrees(BaseEstimator):  # type: ignore[misc]
+    """Trees of a scikit-learn ensemble, summed with other weights: a classifier or a regressor, as the ensemble is.
+
+    It is fitted already: ``fit`` changes nothing and a clone is the estimator itself, as with
+    :class:`sklearn.frozen.FrozenEstimator`.
+
+    Parameters
+    ----------
+    base : object
+        A fitted ensemble of scikit-learn that has the kept trees only.
+    column_weights : ndarray of shape (T * K,)
+        Weights of its trees; see :class:`TreeMatrix`.
+    intercepts : ndarray of shape (K,)
+        The margin is the weighted sum plus these: log-odds for classes, the value for regression.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, of classifiers only.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        If the ensemble was fitted on a table.
+    """
+
+    def __init__(self, base: Any, column_weights: FloatArray, intercepts: FloatArray) -> None:
+        self.base = base
+        self.column_weights = column_weights
+        self.intercepts = intercepts
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"classes_", "n_features_in_", "feature_names_in_"}:
+            return getattr(self.base, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> WeightedTrees:
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.base).input_tags
+        tags.target_tags.required = True
+        if _classifies(self):
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
+
+    def __tree_ensemble__(self) -> EnsembleReader:
+        link = "identity" if not _classifies(self) else "logit" if len(self.intercepts) == 1 else "softmax"
+        return replace(
+            read_ensemble(self.base),
+            column_weights=self.column_weights,
+            intercepts=self.intercepts,
+            link=link,
+            average=False,
+        )
+
+    def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> WeightedTrees:
+        return _write(self.base, kept, weights, intercept)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WeightedTrees:  # noqa: ARG002 - the usual signature
+        """Do nothing: trees and weights are what they are."""
+        return self
+
+    def _margin(self, X: Any) -> FloatArray:
+        return np.concatenate([trees.margin() for trees in self.__tree_ensemble__().matrices(X, np.float64)])
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the margin, of shape (n,) or (n, n_classes)."""
+        return self._margin(X)
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes, of shape (n, n_classes)."""
+        F = self._margin(X)
+        if F.ndim == 2:
+            return np.asarray(special.softmax(F, axis=1))
+        return np.stack([special.expit(-F), special.expit(F)], axis=1)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return labels or values, of shape (n,)."""
+        if not _classifies(self):
+            return self._margin(X)
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, the R^2 of a regressor."""
+        measure = accuracy_score if _classifies(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+
+LIBRARY = Library(
+    "sklearn",
+    "scikit-learn's GradientBoosting*, HistGradientBoosting*, RandomForest*, ExtraTrees* and AdaBoost*",
+    lambda model: _kind(model) is not None,
+    _read,
+    _write,
+)
