@@ -20,45 +20,37 @@ def read_trees(
     ensemble: Ensemble, loss: Loss, encode: Callable[[Any], Any], classes: npt.NDArray[Any] | None
 ) -> EnsembleReader:
     """Read a fitted ensemble; ``encode`` turns the estimator's rows into the matrix that the ensemble takes."""
-    if isinstance(ensemble, TreeEnsemble):
-        native = read_ensemble(ensemble.booster())
-
-        def fill(X: Any, out: FloatArray) -> None:
-            native.fill(encode(X), out)
-
-        return replace(
-            native,
-            fill=fill,
-            library="scboost",
-            link=_link(loss),
-            classes=classes,
-            feature_names=None,
-            needs_table=False,
-        )
-
-    def fill_by_learner(X: Any, out: FloatArray) -> None:
-        out[:] = ensemble.contributions(encode(X)).reshape(-1, len(out)).T
-
-    weights = ensemble.weights.ravel()
-    return EnsembleReader(
-        fill_by_learner,
-        weights,
+    if not ensemble.weights.any():
+        raise ValueError("The model has no trees: there is nothing to measure or to weigh.")
+    by_learner = EnsembleReader(
+        lambda X, out: np.copyto(out, ensemble.contributions(encode(X)).reshape(-1, len(out)).T),
+        ensemble.weights.ravel(),
         ensemble.intercept,
-        np.zeros(len(weights)),
+        np.zeros(ensemble.weights.size),
         "scboost",
         _link(loss),
         classes,
         ensemble.n_features,
     )
+    if not isinstance(ensemble, TreeEnsemble):
+        return by_learner
+    # Without the intercept, which takes digits from float32 leaves, and without the rounds that have no weight.
+    native = read_ensemble(ensemble._centred_booster())  # noqa: SLF001 - of the same package
+    return replace(
+        by_learner,
+        fill=lambda X, out: native.fill(encode(X), out),
+        column_weights=native.column_weights,
+        centers=native.centers,
+    )
 
 
 def reweight_trees(ensemble: Ensemble, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> None:
     """Change an ensemble to the weights (n_kept, K) of those learners that :func:`read_trees` showed."""
-    old = ensemble.weights
-    rounds, in_values = np.arange(len(old)), np.ones_like(old)
-    if isinstance(ensemble, TreeEnsemble):  # whose native model leaves out rounds without weight, and carries the rest
-        rounds, in_values = np.flatnonzero(old.any(axis=1)), old
-    changed = np.zeros_like(old)
+    rounds: IntArray = np.arange(ensemble.n_rounds)
+    in_values = np.ones_like(ensemble.weights)
+    if isinstance(ensemble, TreeEnsemble):
+        rounds, in_values = ensemble.kept, ensemble.weights  # leaves of the native model carry the weights
+    changed = np.zeros_like(ensemble.weights)
     changed[rounds[kept]] = weights * in_values[rounds[kept]]
     ensemble.reweight(changed, intercept)
 

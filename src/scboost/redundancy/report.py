@@ -12,8 +12,7 @@ from scboost._arrays import ArrayLike, BoolArray, FloatArray
 from scboost.redundancy import measures, render
 from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
 
-# Below ten rows a tree, chance alone lets unrelated trees repeat more than a tenth of the last one.
-_CHANCE = 0.1
+_MAX_CHANCE = 0.1  # redundancy that chance alone may show without a warning: five rows a tree
 
 
 @dataclass(frozen=True)
@@ -110,8 +109,8 @@ def redundancy_report(model: Any, X: Any, y: ArrayLike | None = None, *, name: s
     Warns
     -----
     UserWarning
-        If rows are few for the number of trees: on n rows, T trees that have nothing in common share up to
-        (T - 1) / (n - 1) of their variance by chance. The warning comes when that is more than a tenth.
+        If rows are few for the number of trees: on n rows, T trees that have nothing in common show a redundancy of
+        (T - 1) / (2 (n - 1)) by chance. The warning comes when that is more than 0.1: below five rows a tree.
 
     Examples
     --------
@@ -125,11 +124,11 @@ def redundancy_report(model: Any, X: Any, y: ArrayLike | None = None, *, name: s
     """
     trees = tree_matrix(model, X)
     n, K, T = len(trees.H), trees.n_outputs, trees.n_trees
-    if _CHANCE * (n - 1) < T - 1:
+    if _MAX_CHANCE * (n - 1) < 0.5 * (T - 1):
         warnings.warn(
-            f"{n} rows are few for {T} trees: trees that have nothing in common would share up to "
-            f"{min(T - 1, n - 1) / max(n - 1, 1):.0%} of their variance by chance; use at least "
-            f"{round((T - 1) / _CHANCE) + 1} rows.",
+            f"{n} rows are few for {T} trees: trees that have nothing in common would show a redundancy of about "
+            f"{min(0.5 * (T - 1) / max(n - 1, 1), 1):.0%} by chance; use at least "
+            f"{round(0.5 * (T - 1) / _MAX_CHANCE) + 1} rows.",
             UserWarning,
             stacklevel=2,
         )
