@@ -7,6 +7,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 
 from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.callbacks import Checkpoint
+from scboost.estimators.model_file import load_model
 from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
 
 __version__ = "0.2.0.dev0"
@@ -15,6 +16,7 @@ __all__ = [
     "Checkpoint",
     "SCBoostClassifier",
     "SCBoostRegressor",
+    "load_model",
     "prune",
     "redundancy_report",
     "reweight",

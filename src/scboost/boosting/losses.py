@@ -169,7 +169,7 @@ class SoftmaxLoss(Loss):
     """
 
     def __init__(self, n_classes: int) -> None:
-        self.n_outputs = n_classes
+        self.n_outputs = self.n_classes = n_classes
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         counts = np.bincount(y.astype(np.intp), weights=sample_weight, minlength=self.n_outputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -816,6 +817,22 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(self._ensemble, TreeEnsemble):
             return self._ensemble
         raise AttributeError(f"{method}() needs trees of the XGBoost engine; this model has estimator=.")
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, which :func:`scboost.load_model` and plain XGBoost read.
+
+        The file is a native XGBoost model: ``xgboost.Booster(model_file=path)`` predicts the same margins. Parameters,
+        class labels, categories, weights and the rounds that were dropped ride in its attributes. It holds no pickle
+        and nothing else that could be executed.
+
+        Parameters
+        ----------
+        path : str or Path
+            Name of the file; it must end in ``.json`` (text) or ``.ubj`` (binary, smaller and faster).
+        """
+        from scboost.estimators.model_file import save_model
+
+        save_model(self, path)
 
     def shap_values(self, X: ArrayLike) -> FloatArray:
         """Shares of the columns in the raw scores: exact TreeSHAP values, by the native model.

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost.xgb import import_xgboost, ubjson
-from scboost.xgb.structure import LEAF, ROOT_PARENT, check
+from scboost.xgb.json_text import read_json, write_json
+from scboost.xgb.structure import LEAF, ROOT_PARENT, base_scores, check
 
 if TYPE_CHECKING:
     import xgboost
@@ -236,9 +237,53 @@ class Document:
         row = np.full((1, self.n_features), np.nan)
         return np.asarray(bare.booster().inplace_predict(row, predict_type="margin"), dtype=np.float64).ravel()
 
+    def nearly_equals(self, other: Document) -> bool:
+        """Whether two sound models are the same up to rounding, their attributes and versions aside."""
+        if ubjson.encode(self._without_rounded()) != ubjson.encode(other._without_rounded()):
+            return False
+        pairs = zip(self._rounded(), other._rounded(), strict=True)
+        return all(
+            len(a) == len(b) and np.allclose(a, b, rtol=1e-5, atol=1e-6 * np.abs(a).max(initial=1e-30))
+            for a, b in pairs
+        )
+
+    def _rounded(self) -> list[FloatArray]:
+        """Numbers that may differ in their last digit from one machine to another."""
+        base_score = base_scores(self.learner["learner_model_param"]["base_score"])
+        return [np.asarray(base_score), *(tree["split_conditions"][leaves(tree)] for tree in self.trees)]
+
+    def _without_rounded(self) -> list[Any]:
+        learner = {k: v for k, v in self.learner.items() if k not in {"attributes", "gradient_booster"}}
+        parameters = {k: v for k, v in self.learner["learner_model_param"].items() if k != "base_score"}
+        model = {k: v for k, v in self.model.items() if k != "trees"}
+        trees = [
+            {
+                **tree,
+                "split_conditions": np.where(leaves(tree), np.float32(0), tree["split_conditions"]),
+                "base_weights": None,
+            }
+            for tree in self.trees
+        ]
+        return [{**learner, "learner_model_param": parameters}, model, trees]
+
     def encode(self) -> bytes:
         """Return the model as UBJSON."""
         return ubjson.encode(self.content)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Document:
+        """Read a model from UBJSON or JSON; the caller checks it.
+
+        Parameters
+        ----------
+        data : bytes
+            Untrusted. Anything that is not a model of one of the two formats is a ValueError.
+        """
+        return cls(ubjson.decode(data) if data[:2] == b"{L" else read_json(data))
+
+    def encode_json(self) -> bytes:
+        """Return the model as JSON that XGBoost reads to the same bits."""
+        return write_json(self.content)
 
     def booster(self, n_threads: int = 1) -> xgboost.Booster:
         """Make the Booster; 0 threads for all."""

@@ -14,7 +14,7 @@ from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Learner
 
 from . import import_xgboost
-from .document import Document, Table, Tree, constant, scaled
+from .document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from .engine import feature_types
 
 if TYPE_CHECKING:
@@ -102,6 +102,58 @@ class TreeEnsemble(Ensemble):
             self._centred.set_param({"nthread": self.n_jobs})
             self._centred_threads = self.n_jobs
         return self._centred
+
+    def leaf_values(self) -> FloatArray:
+        """Leaf values before the weights, tree by tree, of the trees in the native model."""
+        kept = [tree for t in self.kept for tree in self._of_round(int(t))]
+        return np.concatenate([np.zeros(0, np.float32), *(tree["split_conditions"][leaves(tree)] for tree in kept)])
+
+    def dropped(self) -> list[Tree]:
+        """Trees that are not in the native model, because their weights are zero."""
+        return [tree for t in np.setdiff1d(np.arange(self.n_rounds), self.kept) for tree in self._of_round(int(t))]
+
+    def _of_round(self, t: int) -> list[Tree]:
+        return self._trees[t * self.n_outputs : (t + 1) * self.n_outputs]
+
+    def restore(self, native: Document, weights: FloatArray, leaf_values: FloatArray, dropped: list[Tree]) -> None:
+        """Take over what :meth:`document`, :meth:`leaf_values` and :meth:`dropped` of another ensemble returned.
+
+        Parameters
+        ----------
+        native : Document
+            A sound model. It must be that of the restored ensemble; nothing is taken on trust.
+        weights : ndarray of shape (rounds, K)
+            Of the other ensemble; its intercept is the one that this ensemble was made with.
+        leaf_values, dropped
+            Of the other ensemble.
+        """
+        K = self.n_outputs
+        if weights.ndim != 2 or weights.shape[1] != K or not np.isfinite(weights).all():
+            raise ValueError(f"the weights are not finite numbers of {K} outputs")
+        self.weights = np.array(weights, dtype=np.float64)
+        kept = self.kept
+        given = iter(native.trees if len(kept) else ())
+        other = iter(dropped)
+        counts = [int(np.count_nonzero(leaves(tree))) for tree in (native.trees if len(kept) else ())]
+        if len(counts) != len(kept) * K or len(dropped) != (self.n_rounds - len(kept)) * K:
+            raise ValueError(f"there are {len(counts)} and {len(dropped)} trees for {self.n_rounds} rounds")
+        if len(leaf_values) != sum(counts) or not np.isfinite(leaf_values).all():
+            raise ValueError(f"there are {len(leaf_values)} finite leaf values for {sum(counts)} leaves")
+        native.with_trees(dropped, list(range(K)) * (len(dropped) // K)).check()
+        values = iter(np.split(leaf_values.astype(np.float32), np.cumsum(counts)[:-1]) if counts else ())
+        used = set(kept.tolist())
+        self._trees = []
+        for t in range(self.n_rounds):
+            for _ in range(K):
+                tree = next(given if t in used else other)
+                if t in used:
+                    by_node = np.zeros(len(tree["left_children"]), dtype=np.float32)
+                    by_node[leaves(tree)] = next(values)
+                    tree = with_leaf_values(tree, by_node)
+                self._trees.append(tree)
+        self._forget_boosters()
+        if not self.document().nearly_equals(native):
+            raise ValueError("the native model is not that of these weights")
 
     def _document(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Document:
         base_score, rest = self._base_score(intercept)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LEAF = -1  # in place of a child
 ROOT_PARENT = np.iinfo(np.int32).max
 
-_BY_NODE = {
+BY_NODE = {
     "base_weights": np.float32,
     "default_left": np.uint8,
     "left_children": np.int32,
@@ -31,7 +31,8 @@ _BY_NODE = {
     "split_type": np.uint8,
     "sum_hessian": np.float32,
 }
-_BY_CATEGORY_SPLIT = {"categories_nodes": np.int32, "categories_segments": np.int64, "categories_sizes": np.int64}
+BY_CATEGORY_SPLIT = {"categories_nodes": np.int32, "categories_segments": np.int64, "categories_sizes": np.int64}
+BY_CATEGORY = {"categories": np.int32}
 _DELETED = np.iinfo(np.int32).max  # split index of a node that pruning has taken out of its tree
 _MOST_CATEGORIES = 1 << 24  # beyond, XGBoost could not tell them apart as float32
 _CATEGORICAL = 1  # split type
@@ -98,10 +99,15 @@ def _check(document: Document) -> None:
             raise _UnsoundError(f"in tree {i}, {error}") from error
 
 
+def base_scores(text: str) -> list[float]:
+    """Read the intercepts, which XGBoost stores as text."""
+    return [float(part) for part in text.strip("[]").split(",")]
+
+
 def _check_base_score(text: Any, K: int) -> None:
     _require(isinstance(text, str) and len(text) < 64 * (K + 1), "base_score is not a text of the right length")
     try:
-        values = np.array([float(part) for part in text.strip("[]").split(",")])
+        values = np.array(base_scores(text))
     except ValueError as error:
         raise _UnsoundError(f"base_score {text!r} is not made of numbers") from error
     _require(len(values) in {1, K}, f"base_score has {len(values)} numbers for {K} outputs")
@@ -114,7 +120,7 @@ def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> None:
     if _integer(width, "size_leaf_vector", 0, np.iinfo(np.int32).max) > 1:
         raise ValueError("XGBoost's multi_strategy='multi_output_tree' is not supported.")
     n = _integer(tree["tree_param"]["num_nodes"], "num_nodes", 1, np.iinfo(np.int32).max)
-    for name, dtype in _BY_NODE.items():
+    for name, dtype in BY_NODE.items():
         array = tree[name]
         _require(isinstance(array, np.ndarray) and array.dtype == dtype, f"{name} is not an array of {dtype.__name__}")
         _require(array.shape == (n,), f"{name} has {array.size} entries for {n} nodes")
@@ -159,7 +165,7 @@ def _reached(left: IntArray, right: IntArray) -> int:
 
 
 def _check_category_splits(tree: Tree, expected: IntArray, table_sizes: IntArray | None) -> None:
-    for name, dtype in {**_BY_CATEGORY_SPLIT, "categories": np.int32}.items():
+    for name, dtype in {**BY_CATEGORY_SPLIT, **BY_CATEGORY}.items():
         array = tree[name]
         # XGBoost gives an array without entries any type
         _require(

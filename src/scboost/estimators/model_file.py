@@ -1,0 +1,415 @@
+"""One file for a fitted model: a native XGBoost model that carries what is scboost's own in its attributes.
+
+The attribute ``scboost`` is JSON text; ``scboost_checksum`` is the SHA-256 of everything else. Nothing in a file is
+executed, and nothing is believed: lengths, indices, links between nodes, types and the agreement of the two parts are
+checked before XGBoost sees the model.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import inspect
+import json
+import os
+import struct
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray
+from scboost.boosting import losses
+from scboost.boosting.losses import Loss
+from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.columns import Columns
+from scboost.weighting.solver import Weights
+from scboost.xgb import import_xgboost, ubjson
+from scboost.xgb.document import Document
+from scboost.xgb.ensemble import TreeEnsemble
+
+SCHEMA = 1
+_OWN, _CHECKSUM = "scboost", "scboost_checksum"
+_FORMATS = (".json", ".ubj")
+_OF_THE_PROCESS = {"callbacks", "estimator"}  # parameters that are never stored
+_NUMBERS = "biuf"  # kinds of arrays that are stored as bytes
+
+
+# What reading something else than what was written can end in; none of it is a fault of this code.
+_ANY_FAULT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, struct.error)
+
+
+class ModelFileError(ValueError):
+    """A file is not one that :func:`load_model` can read: the message says why."""
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model; see the method of the estimators."""
+    target = Path(path)
+    if target.suffix not in _FORMATS:
+        raise ValueError(f"path={str(path)!r} must end in one of {', '.join(_FORMATS)}.")
+    document = to_document(model)
+    write_file(target, document.encode_json() if target.suffix == ".json" else document.encode())
+
+
+def to_document(model: Any) -> Document:
+    """Return the native model of a fitted estimator, with everything else in its attributes."""
+    ensemble: TreeEnsemble = model._trees("save_model")  # noqa: SLF001 - the estimator's own part
+    own = {
+        "schema": SCHEMA,
+        "scboost": version("scboost"),
+        "xgboost": import_xgboost().__version__,
+        "estimator": type(model).__name__,
+        "parameters": _pack_parameters(model),
+        "columns": _pack_columns(model._columns),  # noqa: SLF001
+        "sparse": bool(model._sparse),  # noqa: SLF001
+        "loss": _pack_loss(model._loss),  # noqa: SLF001
+        "fitted": {name: _pack(value, name) for name, value in vars(model).items() if _is_fitted_attribute(name)},
+        "weights": _pack(ensemble.weights),
+        "intercept": _pack(ensemble.intercept),
+        "leaf_values": _pack(ensemble.leaf_values()),
+        "dropped_trees": base64.b64encode(ubjson.encode(ensemble.dropped())).decode(),
+    }
+    document = ensemble.document().with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
+    return document.with_learner(attributes={**document.attributes, _CHECKSUM: _checksum(document)})
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Replace a file in one step: at any moment it holds the old or the new content.
+
+    A link is followed, not replaced. The temporary file has a fixed name, so that a killed process leaves at most one,
+    which the next writing takes over.
+    """
+    path = path.resolve()
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _checksum(document: Document) -> str:
+    """SHA-256 of a model as UBJSON, without the attribute that holds it: the same for both formats."""
+    attributes = {name: text for name, text in document.attributes.items() if name != _CHECKSUM}
+    return hashlib.sha256(document.with_learner(attributes=attributes).encode()).hexdigest()
+
+
+def _is_fitted_attribute(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _pack_parameters(model: Any) -> dict[str, Any]:
+    packed = {}
+    for name, value in model.get_params(deep=False).items():
+        if name in _OF_THE_PROCESS:
+            continue
+        try:
+            packed[name] = _pack(value, name)
+        except ValueError as error:
+            warnings.warn(f"{error} After loading, {name} is what it is by default.", UserWarning, stacklevel=4)
+    return packed
+
+
+def _pack(value: Any, name: str = "") -> Any:
+    """Turn a value into what JSON has, with a tag where JSON has no such type."""
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else {"float": str(float(value))}
+    if isinstance(value, np.generic):
+        return _pack(value.item(), name)
+    if isinstance(value, list):
+        return [_pack(item, name) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(item, name) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_pack(key, name), _pack(item, name)] for key, item in value.items()]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+        code = value.dtype.newbyteorder("<").str
+        data = np.ascontiguousarray(value).astype(code).tobytes()
+        return {"array": code, "shape": list(value.shape), "data": base64.b64encode(data).decode()}
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "UO":
+        return {"array": value.dtype.kind, "values": [_pack(item, name) for item in value.tolist()]}
+    if isinstance(value, Weights):
+        fields = {field.name: _pack(getattr(value, field.name), name) for field in dataclasses.fields(value)}
+        return {"weights": fields}
+    kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+    raise ValueError(
+        f"{name} holds {kind}, which a model file cannot store; allowed are numbers, texts, and lists, "
+        "dictionaries and arrays of these."
+    )
+
+
+def _pack_columns(columns: Columns | None) -> Any:
+    if columns is None:
+        return None
+    categories = [None if known is None else list(known) for known in columns.categories]
+    return {"categories": categories, "whole": sorted(columns.whole)}
+
+
+def _pack_loss(loss: Loss) -> dict[str, Any]:
+    name = type(loss).__name__
+    if getattr(losses, name, None) is not type(loss):
+        raise ValueError(f"The loss {name} is not one of scboost's own; a model file cannot store it.")
+    return {"name": name, "numbers": {key: getattr(loss, key) for key in inspect.signature(type(loss)).parameters}}
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model that ``save_model`` of an estimator has written.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, in JSON or UBJSON. It need not be trusted: nothing in it is executed, and it is checked throughout.
+
+    Returns
+    -------
+    SCBoostClassifier or SCBoostRegressor
+        Fitted. Callbacks are not part of a file.
+
+    Raises
+    ------
+    ValueError
+        If the file is corrupt, not one of scboost's, or of a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, scboost
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = scboost.SCBoostClassifier(n_estimators=5).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save_model(f"{folder}/iris.ubj")
+    ...     again = scboost.load_model(f"{folder}/iris.ubj")
+    >>> bool(np.array_equal(again.predict_proba(X), model.predict_proba(X)))
+    True
+    """
+    try:
+        return from_document(parse(Path(path).read_bytes()))
+    except ModelFileError as error:
+        raise ModelFileError(f"{str(path)!r} {error}") from error
+
+
+def parse(data: bytes) -> Document:
+    """Decode and check the native part of a model file.
+
+    Parameters
+    ----------
+    data : bytes
+        Untrusted.
+
+    Returns
+    -------
+    Document
+        Sound, of a known schema, and with the right checksum.
+    """
+    try:
+        document = Document.decode(data)
+        _check_origin(document)
+        document.check()
+    except ModelFileError:
+        raise
+    except _ANY_FAULT as error:
+        raise ModelFileError(f"is corrupt or no model: {type(error).__name__}: {error}") from error
+    return document
+
+
+def _check_origin(document: Document) -> None:
+    attributes = document.attributes
+    if not isinstance(attributes, dict) or not isinstance(attributes.get(_OWN), str):
+        raise ModelFileError("was not written by scboost; xgboost.Booster(model_file=...) may be able to read it.")
+    _require(attributes.get(_CHECKSUM) == _checksum(document), "its checksum is not that of its content")
+
+
+def from_document(document: Document) -> Any:
+    """Make the estimator of a document that :func:`parse` returned."""
+    try:
+        own = json.loads(document.attributes[_OWN])
+        _check_schema(own)
+        return _Reader(own, document).model()
+    except ModelFileError:
+        raise
+    except _ANY_FAULT as error:
+        raise ModelFileError(f"is corrupt: {type(error).__name__}: {error}") from error
+
+
+def _check_schema(own: dict[str, Any]) -> None:
+    schema = own["schema"]
+    _require(type(schema) is int and schema >= 1, f"its schema is {schema!r:.40}")
+    if schema > SCHEMA:
+        raise ModelFileError(
+            f"has schema {schema}, written by scboost {own.get('scboost')!s:.40}; this is {version('scboost')}, "
+            f"which reads up to schema {SCHEMA}. Install a newer scboost."
+        )
+
+
+class _Reader:
+    """Turns scboost's own part of a file back into an estimator."""
+
+    def __init__(self, own: dict[str, Any], document: Document) -> None:
+        self._own, self._document = own, document
+
+    def model(self) -> Any:
+        own = self._own
+        known = {cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor)}
+        _require(own["estimator"] in known, f"unknown estimator {own['estimator']!r:.40}")
+        model: Any = known[own["estimator"]]()
+        parameters = {name: _unpack(value) for name, value in own["parameters"].items()}
+        unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
+        _require(not unknown, f"unknown parameters {unknown!r:.80}")
+        _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
+        model.set_params(**parameters)
+        model._validate_params()  # noqa: SLF001 - scikit-learn's name
+        for name, value in own["fitted"].items():
+            _require(name.isidentifier() and _is_fitted_attribute(name), f"unknown attribute {name!r:.40}")
+            _require(
+                not isinstance(getattr(type(model), name, None), property), f"{name} is not an attribute of its own"
+            )
+            setattr(model, name, _unpack(value))
+        model._loss = loss = self._loss()  # noqa: SLF001
+        model._columns = self._columns()  # noqa: SLF001
+        _require(isinstance(own["sparse"], bool), "sparse is neither true nor false")
+        model._sparse = own["sparse"]  # noqa: SLF001
+        self._check_columns(model)
+        self._check_classes(model, loss)
+        intercept = _float64(_unpack(own["intercept"]), "intercept")
+        _require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
+        _require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
+        _require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
+        ensemble: TreeEnsemble = model._new_ensemble(intercept, loss)  # noqa: SLF001
+        weights = _float64(_unpack(own["weights"]), "weights")
+        leaf_values = _unpack(own["leaf_values"])
+        _require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
+        _require(leaf_values.ndim == 1, "leaf_values are not a vector")
+        dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
+        _require(isinstance(dropped, list), "dropped_trees is not a list")
+        ensemble.restore(self._document, weights, leaf_values, dropped)
+        model._ensemble = ensemble  # noqa: SLF001
+        return model
+
+    def _loss(self) -> Loss:
+        name, numbers = self._own["loss"]["name"], self._own["loss"]["numbers"]
+        cls: Any = getattr(losses, name, None)
+        known = isinstance(cls, type) and issubclass(cls, Loss) and not inspect.isabstract(cls)
+        _require(isinstance(name, str) and not name.startswith("_") and known, f"unknown loss {name!r:.40}")
+        _require(set(numbers) == set(inspect.signature(cls).parameters), f"the numbers of the loss are {list(numbers)}")
+        for number in numbers.values():
+            _require(isinstance(number, int | float) and not isinstance(number, bool), "a number of the loss is none")
+            _require(0 < number < 1e300, "a number of the loss is not positive")
+        loss: Loss = cls(**numbers)
+        return loss
+
+    def _columns(self) -> Columns | None:
+        stored = self._own["columns"]
+        if stored is None:
+            return None
+        categories: list[dict[str, int] | None] = []
+        for texts in stored["categories"]:
+            _require(texts is None or isinstance(texts, list), "categories are not a list")
+            if texts is not None:
+                _require(all(isinstance(text, str) for text in texts), "a category is not a text")
+                _require(len(set(texts)) == len(texts), "a category comes twice")
+            categories.append(None if texts is None else {text: code for code, text in enumerate(texts)})
+        whole = stored["whole"]
+        _require(all(type(j) is int and 0 <= j < len(categories) for j in whole), "a column of numbers does not exist")
+        columns = Columns(categories, frozenset(whole))
+        _require(columns.categorical is not None, "there are column tables without categories")
+        return columns
+
+    def _check_columns(self, model: Any) -> None:
+        d = self._document.n_features
+        _require(type(model.n_features_in_) is int and model.n_features_in_ == d, f"n_features_in_ is not {d}")
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None:
+            _require(isinstance(names, np.ndarray) and names.shape == (d,), f"feature_names_in_ are not {d} names")
+            _require(all(isinstance(name, str) for name in names), "a column name is not a text")
+        columns = model._columns  # noqa: SLF001
+        _require(columns is None or len(columns.categories) == d, f"there are not categories of {d} columns")
+
+    @staticmethod
+    def _check_classes(model: Any, loss: Loss) -> None:
+        classes = getattr(model, "classes_", None)
+        n_classes = {"LogisticLoss": 2, "SoftmaxLoss": loss.n_outputs}.get(type(loss).__name__, 0)
+        _require((classes is not None) == (n_classes > 0), "there are classes without a loss for them, or the reverse")
+        _require(
+            n_classes > 0 or type(model).__name__ == "SCBoostRegressor", "a classifier has the loss of a regressor"
+        )
+        if classes is not None:
+            _require(type(model).__name__ == "SCBoostClassifier", "a regressor has classes")
+            _require(
+                isinstance(classes, np.ndarray) and classes.shape == (n_classes,), f"there are not {n_classes} classes"
+            )
+            _require(len(set(classes.tolist())) == n_classes, "a class comes twice")
+
+
+def _unpack(value: Any) -> Any:
+    """Undo :func:`_pack`."""
+    if isinstance(value, list):
+        return [_unpack(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"float"}:
+        _require(value["float"] in {"inf", "-inf", "nan"}, f"unknown number {value['float']!r:.40}")
+        return float(value["float"])
+    if set(value) == {"tuple"}:
+        return tuple(_unpack(item) for item in value["tuple"])
+    if set(value) == {"dict"}:
+        pairs = [(_unpack(key), _unpack(item)) for key, item in value["dict"]]
+        _require(len(dict(pairs)) == len(pairs), "a key comes twice")
+        return dict(pairs)
+    if set(value) == {"weights"}:
+        return Weights(**{name: _unpack(item) for name, item in value["weights"].items()})
+    if set(value) == {"array", "values"}:
+        return _unpack_texts(value["array"], value["values"])
+    _require(set(value) == {"array", "shape", "data"}, f"unknown kind of value with {sorted(value)!r:.80}")
+    return _unpack_numbers(value["array"], value["shape"], value["data"])
+
+
+def _unpack_texts(kind: str, values: list[Any]) -> npt.NDArray[Any]:
+    _require(isinstance(values, list), "the values of an array are not a list")
+    _require(all(isinstance(v, str | int | float) for v in values), "an array holds neither texts nor numbers")
+    if kind == "U":
+        _require(all(isinstance(v, str) for v in values), "an array of texts holds something else")
+        return np.array(values, dtype=str)
+    _require(kind == "O", f"unknown type of array {kind!r:.40}")
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _unpack_numbers(code: str, shape: list[int], data: str) -> npt.NDArray[Any]:
+    _require(isinstance(code, str) and len(code) == 3, f"unknown type of array {code!r:.40}")
+    dtype = np.dtype(code)
+    _require(dtype.kind in _NUMBERS and dtype.str == code, f"unknown type of array {code!r:.40}")
+    _require(isinstance(shape, list) and len(shape) <= 4, "the shape of an array is not a list")
+    _require(all(type(n) is int and 0 <= n < 2**40 for n in shape), f"the shape of an array is {shape!r:.80}")
+    content = base64.b64decode(data, validate=True)
+    size = int(np.prod([dtype.itemsize, *shape], dtype=object))
+    _require(len(content) == size, f"an array of shape {shape} has {len(content)} bytes")
+    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _float64(value: Any, name: str) -> FloatArray:
+    _require(isinstance(value, np.ndarray) and value.dtype == np.float64, f"{name} is not an array of float64")
+    array: FloatArray = value
+    return array
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ModelFileError(f"is corrupt: {problem}.")

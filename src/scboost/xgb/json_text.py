@@ -1,0 +1,91 @@
+"""XGBoost's model as JSON text, as the same dictionaries of NumPy arrays that UBJSON gives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray
+from scboost.xgb.structure import BY_CATEGORY, BY_CATEGORY_SPLIT, BY_NODE
+
+_OF_TREE: dict[str, npt.DTypeLike] = {**BY_NODE, **BY_CATEGORY_SPLIT, **BY_CATEGORY}
+_OF_TABLES: dict[str, npt.DTypeLike] = {"feature_segments": np.int32, "sorted_idx": np.int32}
+# Types of whole numbers in a table of categories, by XGBoost's number for them; texts have none.
+_TABLE_TYPES: dict[Any, npt.DTypeLike] = {9: np.int8, 10: np.uint8, 11: np.int16, 13: np.int32, 15: np.int64}
+
+
+def read_json(data: bytes) -> Any:
+    """Read a model; what JSON writes as lists of numbers become arrays where UBJSON has them.
+
+    Parameters
+    ----------
+    data : bytes
+        Untrusted. Anything that is not such a model is a ValueError.
+    """
+    try:
+        content = json.loads(data.decode(), object_pairs_hook=_without_repetition)
+    except RecursionError as error:
+        raise ValueError("The JSON text is nested too deeply for a model.") from error
+    try:
+        learner = content["learner"]
+        booster = learner["gradient_booster"]
+        model = booster.get("gbtree", booster)["model"]
+        model["trees"] = [_with_arrays(tree, _OF_TREE) for tree in model["trees"]]
+        model["cats"] = _with_arrays(model["cats"], _OF_TABLES)
+        model["cats"]["enc"] = [_table(entry) for entry in model["cats"]["enc"]]
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"The JSON text is not a model with trees: {type(error).__name__} {error}") from error
+    return content
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("A key comes twice in one object of the JSON text.")
+    return mapping
+
+
+def _with_arrays(mapping: dict[str, Any], types: dict[str, npt.DTypeLike]) -> dict[str, Any]:
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+        return {name: np.array(value, dtype=types[name]) if name in types else value for name, value in mapping.items()}
+
+
+def _table(entry: dict[str, Any]) -> dict[str, Any]:
+    dtype = np.int8 if "offsets" in entry else _TABLE_TYPES[entry["type"]]
+    return _with_arrays(entry, {"values": dtype, "offsets": np.int32})
+
+
+def write_json(content: Any) -> bytes:
+    """Write a model, every float32 with as few digits as tell it apart from its neighbours."""
+    parts: list[str] = []
+    _write(content, parts)
+    return "".join(parts).encode()
+
+
+def _write(value: Any, parts: list[str]) -> None:
+    if isinstance(value, dict):
+        for i, (name, item) in enumerate(value.items()):
+            parts.append(f"{',' if i else '{'}{json.dumps(name, ensure_ascii=False)}:")
+            _write(item, parts)
+        parts.append("}" if value else "{}")
+    elif isinstance(value, np.ndarray):
+        texts = _floats(value) if value.dtype.kind == "f" else map(str, value.tolist())
+        parts.append(f"[{','.join(texts)}]")
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            parts.append("," if i else "[")
+            _write(item, parts)
+        parts.append("]" if value else "[]")
+    else:
+        parts.append(json.dumps(value, ensure_ascii=False))
+
+
+def _floats(values: FloatArray) -> list[str]:
+    texts: list[str] = values.astype(np.float32).astype(str).tolist()
+    if not np.isfinite(values).all():
+        named = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+        texts = [named.get(text, text) for text in texts]
+    return texts

@@ -1,0 +1,341 @@
+"""The model file: what is read is what was written, to every bit; plain XGBoost reads it; a broken one is refused."""
+
+import base64
+import copy
+import functools
+import json
+import stat
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.tree import DecisionTreeRegressor
+
+import scboost
+from data_makers import real_target, three_classes, two_classes
+from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+from scboost.estimators import model_file
+from scboost.xgb import ubjson
+
+FAST = {"n_estimators": 7, "learning_rate": 0.3, "max_depth": 3, "max_leaves": None, "n_jobs": 1, "random_state": 0}
+pd = pytest.importorskip("pandas")
+
+
+def mixed(n=300):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "x": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            'a "quoted" name': rng.normal(size=n),
+            "färbe": pd.Categorical(rng.choice(["rot", "grün", "blau", "weiß"], size=n)),
+            "code": pd.Categorical(rng.choice([100, 20, 3, 7], size=n)),
+        }
+    )
+    return table, (table["x"].fillna(1) + 2 * (table["färbe"] == "rot") - (table["code"] == 20) > 0).to_numpy()
+
+
+def labelled(kind):
+    X, y = three_classes()
+    return X, {
+        "text": np.array(["ape", "bee", "cat"])[y],
+        "object": np.array(["ape", "bee", "cat"], dtype=object)[y],
+        "int8": y.astype(np.int8),
+        "float": 2.0 * y,
+        "bool": y > 0,
+    }[kind]
+
+
+CASES = {
+    "binary": (SCBoostClassifier, {}, two_classes),
+    "classes": (SCBoostClassifier, {}, three_classes),
+    "text": (SCBoostClassifier, {}, lambda: labelled("text")),
+    "object": (SCBoostClassifier, {}, lambda: labelled("object")),
+    "int8": (SCBoostClassifier, {}, lambda: labelled("int8")),
+    "float": (SCBoostClassifier, {}, lambda: labelled("float")),
+    "bool": (SCBoostClassifier, {"class_weight": {False: 2.0, True: 1.0}}, lambda: labelled("bool")),
+    "categories": (SCBoostClassifier, {}, mixed),
+    "regression": (SCBoostRegressor, {"monotone_constraints": [1, 0, 0, -1]}, real_target),
+    "far away": (SCBoostRegressor, {}, lambda: (real_target()[0], real_target()[1] + 1e9)),
+    "huber": (SCBoostRegressor, {"loss": "huber"}, real_target),
+    "quantile": (SCBoostRegressor, {"loss": "quantile", "quantile": 0.2}, real_target),
+    "poisson": (SCBoostRegressor, {"loss": "poisson"}, lambda: (real_target()[0], np.abs(real_target()[1]))),
+    "weighted": (SCBoostRegressor, {"weighting": "nonnegative", "covariance_penalty": 0.3}, real_target),
+    "dropped": (SCBoostClassifier, {"weighting": "simplex", "covariance_penalty": 1.0}, two_classes),
+    "stopped": (SCBoostClassifier, {"early_stopping": True, "n_iter_no_change": 2, "n_estimators": 30}, two_classes),
+    "stopped classes": (SCBoostClassifier, {"early_stopping": True, "n_estimators": 30}, three_classes),
+    "folds": (SCBoostClassifier, {"weighting": "nonnegative", "weighting_rows": "fold_average"}, two_classes),
+}
+
+
+@functools.cache
+def fitted(case):
+    cls, params, make = CASES[case]
+    X, y = make()
+    return cls(**{**FAST, **params}).fit(X, y), X
+
+
+def scores(model, X):
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def native_rows(model, X):
+    """Rows as plain XGBoost takes them: codes, because XGBoost before 3.4 reads names in other scripts wrongly."""
+    types = ["c" if c else "float" for c in model._categorical] if model._categorical is not None else None
+    return xgb.DMatrix(model._encode(X, reset=False), feature_types=types, enable_categorical=True)
+
+
+@pytest.fixture(params=[".json", ".ubj"])
+def path(request, tmp_path):
+    return tmp_path / f"model{request.param}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_comes_back_to_every_bit(case, path):
+    model, X = fitted(case)
+    model.save_model(path)
+    again = load_model(path)
+    assert type(again) is type(model)
+    for name, value in model.get_params().items():
+        np.testing.assert_equal(again.get_params()[name], value)
+    np.testing.assert_array_equal(scores(again, X), scores(model, X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.predict(X).dtype == model.predict(X).dtype
+    np.testing.assert_array_equal(again.weights_, model.weights_)
+    np.testing.assert_array_equal(again.intercept_, model.intercept_)
+    np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
+    for a, b in zip(again.staged_predict(X), model.staged_predict(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(
+        {n: v for n, v in vars(again).items() if n.endswith("_") and n != "weighting_result_"},
+        {n: v for n, v in vars(model).items() if n.endswith("_") and n != "weighting_result_"},
+    )
+    if "weighting" in CASES[case][1]:
+        np.testing.assert_equal(vars(again.weighting_result_), vars(model.weighting_result_))
+    assert again.get_booster().save_raw("ubj") == model.get_booster().save_raw("ubj")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plain_xgboost_reads_the_same_model(case, path):
+    model, X = fitted(case)
+    model.save_model(path)
+    native = xgb.Booster(model_file=path)
+    margin = native.predict(native_rows(model, X), output_margin=True, validate_features=False)
+    np.testing.assert_allclose(margin, scores_on_link(model, X), rtol=1e-6, atol=1e-5)
+    native.set_attr(scboost=None, scboost_checksum=None)
+    assert native.save_raw("ubj") == model.get_booster().save_raw("ubj")
+
+
+def scores_on_link(model, X):
+    return np.log(model.predict(X)) if getattr(model, "loss", "") == "poisson" else scores(model, X)
+
+
+def test_the_two_formats_hold_the_same(tmp_path):
+    model, _ = fitted("categories")
+    for suffix in (".json", ".ubj"):
+        model.save_model(tmp_path / f"a{suffix}")
+        load_model(tmp_path / f"a{suffix}").save_model(tmp_path / f"b{suffix}")
+        assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    text, binary = (model_file.parse((tmp_path / f"a{suffix}").read_bytes()) for suffix in (".json", ".ubj"))
+    assert text.encode() == binary.encode()
+
+
+def test_json_may_be_laid_out_anew(tmp_path):
+    model, X = fitted("classes")
+    model.save_model(tmp_path / "a.json")
+    content = json.loads((tmp_path / "a.json").read_text())
+    (tmp_path / "b.json").write_text(json.dumps(content, indent=2))
+    np.testing.assert_array_equal(scores(load_model(tmp_path / "b.json"), X), scores(model, X))
+
+
+def test_a_model_without_trees_is_kept(tmp_path):
+    X = np.zeros((20, 2))
+    y = np.arange(20) % 2
+    model = SCBoostClassifier(**FAST).fit(X, y)
+    assert model.n_estimators_ == 0
+    model.save_model(tmp_path / "a.ubj")
+    np.testing.assert_array_equal(load_model(tmp_path / "a.ubj").predict_proba(X), model.predict_proba(X))
+
+
+def test_sparse_rows_keep_their_meaning(tmp_path):
+    from scipy import sparse
+
+    X, y = two_classes()
+    X = sparse.csr_matrix(np.where(np.abs(X) < 0.5, 0, X))
+    model = SCBoostClassifier(**FAST).fit(X, y)
+    model.save_model(tmp_path / "a.ubj")
+    again = load_model(tmp_path / "a.ubj")
+    np.testing.assert_array_equal(again.predict_proba(X.toarray()), model.predict_proba(X))
+
+
+def test_what_cannot_be_stored_is_said(tmp_path):
+    X, y = two_classes()
+    other = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
+    with pytest.raises(AttributeError, match=r"save_model\(\) needs trees of the XGBoost engine"):
+        other.save_model(tmp_path / "a.ubj")
+    with pytest.raises(ValueError, match=r"must end in one of .json, .ubj"):
+        SCBoostClassifier(**FAST).fit(X, y).save_model(tmp_path / "a.pkl")
+    drawn = SCBoostClassifier(**{**FAST, "random_state": np.random.RandomState(0)}).fit(X, y)
+    with pytest.warns(UserWarning, match="random_state holds a RandomState"):
+        drawn.save_model(tmp_path / "a.ubj")
+    assert load_model(tmp_path / "a.ubj").random_state is None
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.ubj"]
+
+
+def test_a_link_is_followed_and_an_old_temporary_file_taken_over(tmp_path):
+    model, X = fitted("binary")
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "a.ubj", tmp_path / "link.ubj"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    (tmp_path / "real" / ".a.ubj.part").write_bytes(b"left by a killed process")
+    model.save_model(link)
+    assert link.is_symlink()
+    assert [p.name for p in (tmp_path / "real").iterdir()] == ["a.ubj"]
+    np.testing.assert_array_equal(scores(load_model(target), X), scores(model, X))
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
+    model, _ = fitted("binary")
+    path = tmp_path / "a.ubj"
+    model.save_model(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(model_file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        model.save_model(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.ubj"]
+    assert stat.S_ISREG(path.stat().st_mode)
+
+
+# --- broken files ----------------------------------------------------------------------------------------------------
+
+
+def resealed(document):
+    """The file with the right checksum for its content: what a forger would write."""
+    attributes = {**document.attributes, "scboost_checksum": model_file._checksum(document)}
+    return document.with_learner(attributes=attributes).encode()
+
+
+def with_own(document, change):
+    own = json.loads(document.attributes["scboost"])
+    change(own)
+    return document.with_learner(attributes={**document.attributes, "scboost": json.dumps(own)})
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    model, _ = fitted("binary")
+    model.save_model(tmp_path / "a.ubj")
+    data = (tmp_path / "a.ubj").read_bytes()
+    rng = np.random.default_rng(0)
+    for at in rng.choice(len(data), 300, replace=False):
+        broken = bytearray(data)
+        broken[at] ^= 1 << int(rng.integers(8))
+        (tmp_path / "b.ubj").write_bytes(broken)
+        with pytest.raises(ValueError, match=r"'.*b\.ubj' (is corrupt|was not written by scboost)"):
+            load_model(tmp_path / "b.ubj")
+    for size in rng.choice(len(data), 50, replace=False):
+        (tmp_path / "b.ubj").write_bytes(data[:size])
+        with pytest.raises(ValueError, match="is corrupt"):
+            load_model(tmp_path / "b.ubj")
+
+
+def test_a_plain_xgboost_model_is_named_as_such(tmp_path):
+    model, _ = fitted("binary")
+    for suffix in (".json", ".ubj"):
+        model.get_booster().save_model(tmp_path / f"a{suffix}")
+        with pytest.raises(ValueError, match="was not written by scboost"):
+            load_model(tmp_path / f"a{suffix}")
+
+
+def _schema(value):
+    return lambda own: own.update(schema=value)
+
+
+def _array(name, change):
+    def apply(own):
+        values = model_file._unpack(own[name])
+        own[name] = model_file._pack(change(values))
+
+    return apply
+
+
+def _drop(name):
+    return lambda own: own.pop(name)
+
+
+def _fitted(name, value):
+    return lambda own: own["fitted"].update({name: value})
+
+
+FORGERIES = {
+    "newer schema": (_schema(2), "Install a newer scboost"),
+    "schema of another type": (_schema("1"), "its schema is '1'"),
+    "no schema": (_drop("schema"), "KeyError"),
+    "estimator": (lambda own: own.update(estimator="Pipeline"), "unknown estimator 'Pipeline'"),
+    "other estimator": (lambda own: own.update(estimator="SCBoostRegressor"), "corrupt"),
+    "unknown parameter": (lambda own: own["parameters"].update(tree_colour="x"), "unknown parameters"),
+    "illegal parameter": (lambda own: own["parameters"].update(max_bin=-3), "max_bin"),
+    "callbacks": (lambda own: own["parameters"].update(callbacks=[1]), "never stored"),
+    "loss": (lambda own: own["loss"].update(name="SquaredLoss"), "corrupt"),
+    "loss that is no loss": (lambda own: own["loss"].update(name="np"), "unknown loss"),
+    "abstract loss": (lambda own: own["loss"].update(name="Loss"), "unknown loss"),
+    "classes": (_fitted("classes_", {"array": "U", "values": ["a", "a", "b"]}), "a class comes twice"),
+    "too few classes": (_fitted("classes_", {"array": "U", "values": ["a", "b"]}), "there are not 3 classes"),
+    "columns": (_fitted("n_features_in_", 4), "n_features_in_ is not 5"),
+    "method": (_fitted("predict", 4), "unknown attribute 'predict'"),
+    "property": (_fitted("weights_", 4), "not an attribute of its own"),
+    "weights": (_array("weights", lambda w: 2 * w), "not that of these weights"),
+    "fewer weights": (_array("weights", lambda w: w[:-1]), "trees for 6 rounds"),
+    "infinite weights": (_array("weights", lambda w: w * np.inf), "not finite"),
+    "weights of float32": (_array("weights", lambda w: w.astype(np.float32)), "float64"),
+    "intercept": (_array("intercept", lambda b: b + 1), "not that of these weights"),
+    "NaN intercept": (_array("intercept", lambda b: b * np.nan), "intercept is not finite"),
+    "leaves": (_array("leaf_values", lambda v: v[::-1]), "not that of these weights"),
+    "fewer leaves": (_array("leaf_values", lambda v: v[1:]), "leaf values for"),
+    "huge array": (lambda own: own["weights"].update(shape=[2**39, 3]), "bytes"),
+    "negative shape": (lambda own: own["weights"].update(shape=[-1, 3]), "shape"),
+    "objects": (lambda own: own["weights"].update(array="|O8"), "unknown type of array"),
+    "unknown tag": (lambda own: own.update(weights={"pickle": "gASVAAAA"}), "unknown kind of value"),
+    "no list of trees": (
+        lambda own: own.update(dropped_trees=base64.b64encode(ubjson.encode({})).decode()),
+        "not a list",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_file_with_the_right_checksum_is_refused(name, tmp_path):
+    model, _ = fitted("classes")
+    change, problem = FORGERIES[name]
+    document = with_own(model_file.to_document(model), change)
+    path = tmp_path / "forged.ubj"
+    path.write_bytes(resealed(document))
+    with pytest.raises(ValueError, match=problem):
+        load_model(path)
+
+
+def test_a_forged_tree_with_the_right_checksum_is_refused(tmp_path):
+    model, _ = fitted("classes")
+    document = copy.deepcopy(model_file.to_document(model))
+    document.trees[4]["split_conditions"][-1] += 1
+    (tmp_path / "a.ubj").write_bytes(resealed(document))
+    with pytest.raises(ValueError, match="not that of these weights"):
+        load_model(tmp_path / "a.ubj")
+    document = copy.deepcopy(model_file.to_document(model))
+    document.trees[4]["left_children"][0] = 0
+    (tmp_path / "a.ubj").write_bytes(resealed(document))
+    with pytest.raises(ValueError, match="corrupt: in tree 4, a child"):
+        load_model(tmp_path / "a.ubj")
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"null", b"[]", b"{}", b'{"learner": 3}', b"[" * 100000, b"{L", b"\x80" * 40]
+)
+def test_other_content_is_corrupt(text, tmp_path):
+    (tmp_path / "a.json").write_bytes(text)
+    with pytest.raises(ValueError, match="is corrupt"):
+        load_model(tmp_path / "a.json")
+
+
+def test_the_public_names_are_those_of_the_package():
+    assert scboost.load_model is model_file.load_model
