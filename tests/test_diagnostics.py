@@ -1,5 +1,7 @@
 """Measures against their definitions, written out by loops, NumPy or SciPy."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from sklearn.ensemble import (
 )
 
 from scboost import redundancy as dg
-from scboost.redundancy import render, tree_matrix
+from scboost.redundancy import measures, render, tree_matrix
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -218,6 +220,65 @@ def test_degenerate_ensembles_have_defined_values():
     assert report.disagreement == 0
     assert np.isnan(report.correlation)
     assert np.isfinite(dg.redundancy_report(constant, X[y == 1], y[y == 1]).double_fault)
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_what_measures_share_is_computed_once(K, monkeypatch):
+    X, y = make_classification(300, 6, n_informative=4, n_classes=max(K, 2), random_state=0)
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
+    calls = Counter()
+
+    def count(module, name):
+        function = getattr(module, name)
+
+        def counted(*arguments, **options):
+            calls[name] += 1
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(module, name, counted)
+
+    for name in ("_gram", "tree_correlation", "redundancy_ratio", "energy_by_component"):
+        count(measures, name)
+    count(measures.linalg, "eigvalsh")
+    dg.redundancy_report(model, X, y)
+    # One Gram matrix of values and one of votes an output; correlations of values, of votes, and within two measures.
+    assert calls.pop("tree_correlation") == 4 * K
+    assert calls == {"_gram": 2 * K, "redundancy_ratio": K, "energy_by_component": K, "eigvalsh": K}
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds)
+def test_right_votes_have_the_gram_matrix_of_votes(seed):
+    votes = random_votes(seed)
+    right = np.random.default_rng(seed).random(len(votes)) < 0.5
+    correct = (votes > 0) == right[:, None]
+    gram = dg.vote_gram(votes)
+    assert_allclose(dg.vote_gram(correct), gram, atol=1e-7)
+    assert_allclose(dg.double_fault(correct, gram=gram), dg.double_fault(correct), atol=1e-15)
+    assert_allclose(dg.q_statistic(correct, gram=gram), dg.q_statistic(correct))
+
+
+def test_redundancy_is_the_mean_share_in_the_span_of_earlier_trees():
+    X, y = binary()
+    report = dg.redundancy_report(GradientBoostingClassifier(n_estimators=9, random_state=0).fit(X, y), X)
+    assert report.redundancy == pytest.approx(report.redundancy_ratio.mean())
+    assert f"redundancy {report.redundancy:>26.3f}" in str(report)
+
+
+def test_few_rows_for_the_trees_are_warned_about():
+    X, y = binary()
+    model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"50 rows are few for 20 trees: .* about 19% by chance; use at least 96 rows"):
+        dg.redundancy_report(model, X[:50], y[:50])
+    dg.redundancy_report(model, X[:96], y[:96])  # a warning would be an error
+
+
+def test_targets_must_be_finite():
+    X, y = make_regression(200, 5, random_state=0)
+    model = GradientBoostingRegressor(n_estimators=3).fit(X, y)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"y must be finite, got .*{bad}"):
+            dg.redundancy_report(model, X, np.where(np.arange(200) == 7, bad, y))
 
 
 def test_bad_targets():

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize, special
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import log_loss
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import permutation_importance
+from sklearn.metrics import accuracy_score, log_loss, r2_score
 
 from scboost import redundancy as rw
 from scboost import tree_matrix
@@ -15,6 +19,8 @@ from scboost.redundancy.prune import _eliminate, _lasso
 from test_treematrix import LIBRARIES, TASKS, T, data, make, margin
 
 xgboost = pytest.importorskip("xgboost")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*booster=dart. is deprecated")  # by XGBoost 3.4
 
 
 def split(task, n=400):
@@ -269,14 +275,54 @@ def test_bad_input():
     with pytest.raises(ValueError, match="not on the scale of y"):
         rw.reweight(counts, X_val, y_val)
     regressor = make("xgboost", "regression").fit(X, y)
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(ValueError, match="y must be finite"):
         rw.reweight(regressor, X_val, np.where(y_val > 0, np.nan, 0.0))
     Quantile = type(make("GradientBoosting", "regression"))
-    with pytest.raises(ValueError, match="predicts a quantile of y"):
-        rw.reweight(Quantile(loss="quantile", n_estimators=2).fit(X, y), X_val, y_val)
+    for tool, options in ((rw.reweight, {}), (rw.prune, {"max_trees": 1})):
+        with pytest.raises(ValueError, match="predicts a quantile of y"):
+            tool(Quantile(loss="quantile", n_estimators=2).fit(X, y), X_val, y_val, **options)
     regression = rw.reweight(make("RandomForest", "regression").fit(X, y), X_val, y_val)
     with pytest.raises(AttributeError, match="predict_proba"):
         regression.model.predict_proba(X_val)
+    with pytest.raises(AttributeError, match="classes_"):
+        _ = regression.model.classes_
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_weighted_trees_are_an_estimator_of_scikit_learn(task):
+    X, y, X_val, y_val = split(task)
+    found = rw.prune(make("RandomForest", task).fit(X, y), X_val, y_val, max_trees=4)
+    model = found.model
+    assert isinstance(model, rw.WeightedTrees)
+    assert is_classifier(model) == (task != "regression")
+    assert is_regressor(model) == (task == "regression")
+    measure = r2_score if task == "regression" else accuracy_score
+    assert model.score(X_val, y_val) == pytest.approx(measure(y_val, model.predict(X_val)))
+    assert clone(model) is model.fit(X, y) is model
+    assert model.n_features_in_ == 6
+    importances = permutation_importance(model, X_val, y_val, n_repeats=2, random_state=0).importances_mean
+    assert importances.shape == (6,)
+    assert importances.max() > 0
+    assert "WeightedTrees" in repr(model)
+    if task == "regression":
+        assert not hasattr(model, "predict_proba")
+        assert not hasattr(model, "decision_function")
+    else:
+        assert model.classes_.tolist() == sorted(set(y))
+        calibrated = CalibratedClassifierCV(FrozenEstimator(model)).fit(X_val, y_val)
+        assert_allclose(calibrated.predict_proba(X_val).sum(axis=1), 1)
+        assert calibrated.score(X_val, y_val) > 0.5
+
+
+def test_weighted_trees_read_tables_by_name():
+    pd = pytest.importorskip("pandas")
+    X, y, X_val, y_val = split("binary")
+    columns = list("abcdef")
+    forest = RandomForestClassifier(n_estimators=5, random_state=0).fit(pd.DataFrame(X, columns=columns), y)
+    model = rw.reweight(forest, pd.DataFrame(X_val, columns=columns), y_val).model
+    assert model.feature_names_in_.tolist() == columns
+    with pytest.raises(ValueError, match="in this order"):
+        model.predict(pd.DataFrame(X_val, columns=columns[::-1]))
 
 
 def test_a_single_tree():

@@ -5,12 +5,25 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn import ensemble as sk
 from sklearn.datasets import make_classification, make_regression
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from scboost.redundancy import iter_tree_matrix, tree_matrix
+from scboost.redundancy import (
+    EnsembleReader,
+    Library,
+    iter_tree_matrix,
+    libraries,
+    read_ensemble,
+    redundancy_report,
+    register_library,
+    reweight,
+    tree_matrix,
+)
 
 xgboost = pytest.importorskip("xgboost")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*booster=dart. is deprecated")  # by XGBoost 3.4
 
 TASKS = ["binary", "multiclass", "regression"]
 LIBRARIES = [
@@ -152,6 +165,48 @@ def test_trees_after_the_best_iteration_do_not_count():
     assert_allclose(tree_matrix(lgb, X).margin(), lgb.predict(X, raw_score=True), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("how", ["parameter", "callback"])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_trees_of_an_early_stopped_xgboost_wrapper_are_those_it_predicts_with(how, loaded, tmp_path):
+    X, y = data("binary")
+    noise = np.random.default_rng(0).integers(0, 2, 100)
+    stop = {"early_stopping_rounds": 3}
+    if how == "callback":
+        stop = {"callbacks": [xgboost.callback.EarlyStopping(rounds=3)]}
+    model = xgboost.XGBClassifier(n_estimators=30, n_jobs=1, **stop)
+    model.fit(X[:200], y[:200], eval_set=[(X[200:], noise)], verbose=False)
+    if loaded:
+        model.save_model(tmp_path / "model.ubj")
+        model = xgboost.XGBClassifier()
+        model.load_model(tmp_path / "model.ubj")
+    assert model.get_booster().num_boosted_rounds() > model.best_iteration + 1
+    trees = tree_matrix(model, X)
+    assert trees.n_trees == model.best_iteration + 1
+    assert_allclose(trees.margin(), margin(model, X), rtol=1e-5, atol=1e-6)
+    found = reweight(model, X[200:], y[200:], pull=1e6)
+    assert_allclose(margin(found.model, X), trees.margin() - trees.intercept + found.intercept, rtol=1e-4, atol=1e-4)
+
+
+def test_an_array_cannot_stand_for_a_table_with_categories():
+    pd = pytest.importorskip("pandas")
+    lightgbm, catboost = pytest.importorskip("lightgbm"), pytest.importorskip("catboost")
+    X, y = data("binary")
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    frame["b"] = pd.Categorical(np.where(frame["b"] > 0, "x", "z"))
+    codes = np.column_stack([X[:, 0], X[:, 1] > 0]).astype(np.float32)
+    for model in (
+        xgboost.XGBClassifier(n_estimators=2, n_jobs=1, enable_categorical=True),
+        lightgbm.LGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1),
+        sk.HistGradientBoostingClassifier(max_iter=2, categorical_features="from_dtype"),
+        catboost.CatBoostClassifier(
+            iterations=2, thread_count=1, verbose=0, allow_writing_files=False, cat_features=["b"]
+        ),
+    ):
+        model.fit(frame, y)
+        with pytest.raises(TypeError, match="X is a ndarray, but the model was fitted on a table with categorical"):
+            tree_matrix(model, codes)
+
+
 def test_missing_values_categories_and_names():
     pd = pytest.importorskip("pandas")
     lightgbm = pytest.importorskip("lightgbm")
@@ -180,6 +235,44 @@ def test_catboost_categories():
         iterations=T, depth=3, thread_count=1, verbose=0, allow_writing_files=False, cat_features=["b"]
     ).fit(frame, y)
     assert_allclose(tree_matrix(model, frame).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
+
+
+def test_sums_of_catboost_models():
+    catboost = pytest.importorskip("catboost")
+    X, y = data("binary")
+    parts = [make("catboost", "binary").set_params(random_seed=seed).fit(X, y) for seed in (0, 1)]
+    total = catboost.sum_models(parts, weights=[0.25, 0.75])
+    trees = tree_matrix(total, X)
+    assert trees.n_trees == 2 * T
+    assert_allclose(trees.margin(), margin(total, X), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"its objective is another, or not known|not on the scale of y"):
+        reweight(total, X, y)
+
+
+def test_catboost_columns_must_come_in_order():
+    pytest.importorskip("catboost")
+    pd = pytest.importorskip("pandas")
+    X, y = data("binary")
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = make("catboost", "binary").fit(frame, y)
+    with pytest.raises(ValueError, match=r"fitted with .* in this order"):
+        tree_matrix(model, frame[list("bacdef")])
+
+
+def test_catboost_text_and_embeddings_are_read_but_not_written():
+    catboost = pytest.importorskip("catboost")
+    pd = pytest.importorskip("pandas")
+    X, y = data("binary")
+    words = np.array(["good fine nice", "bad awful poor"])[(y + (X[:, 0] > 1)) % 2]
+    frame = pd.DataFrame({"a": X[:, 0], "text": words, "vector": [list(map(float, row)) for row in X]})
+    for column, kind in (("text", "text_features"), ("vector", "embedding_features")):
+        model = catboost.CatBoostClassifier(
+            iterations=T, depth=3, thread_count=1, verbose=0, allow_writing_files=False, **{kind: [column]}
+        ).fit(frame[["a", column]], y)
+        rows = frame[["a", column]]
+        assert_allclose(tree_matrix(model, rows).margin(), margin(model, rows), rtol=1e-5, atol=1e-6)
+        with pytest.raises(ValueError, match="text or embedding columns"):
+            reweight(model, rows, y)
 
 
 def test_a_single_tree():
@@ -232,6 +325,84 @@ def test_scboost_models():
     assert_allclose(tree_matrix(model, X).margin(), model.decision_function(X), rtol=1e-5, atol=1e-6)
 
 
+def test_scboost_models_of_a_target_far_from_zero():
+    from scboost import SCBoostRegressor
+
+    X, y = data("regression")
+    model = SCBoostRegressor(n_estimators=T, n_jobs=1, random_state=0).fit(X, y + 1e7)
+    assert_allclose(tree_matrix(model, X).margin() - 1e7, model.predict(X) - 1e7, atol=1e-3)
+
+
+def test_scboost_models_without_trees():
+    from scboost import SCBoostRegressor
+
+    X, y = data("regression")
+    model = SCBoostRegressor(n_estimators=2, n_jobs=1).fit(X, np.ones(len(y)))
+    with pytest.raises(ValueError, match="The model has no trees"):
+        tree_matrix(model, X)
+
+
+class Stump:
+    """Not a model of any library: two trees, the same step twice."""
+
+    def __init__(self, weights=(0.5, 0.5), intercept=0.0):
+        self.weights, self.intercept = np.array(weights), intercept
+
+    def __tree_ensemble__(self):
+        def fill(X, out):
+            out[:] = np.sign(X[:, :1])
+
+        zeros = np.zeros(len(self.weights))
+        return EnsembleReader(fill, self.weights, np.array([self.intercept]), zeros, "mine", "identity", None, 1)
+
+
+class WritableStump(Stump):
+    def __with_tree_weights__(self, kept, weights, intercept):
+        return type(self)(weights[:, 0], intercept[0])
+
+
+def test_a_model_that_defines_its_trees_needs_no_registration():
+    X = np.linspace(-1, 1, 100)[:, None]
+    assert_allclose(tree_matrix(Stump(), X).margin(), np.sign(X[:, 0]))
+    assert redundancy_report(Stump(), X, X[:, 0]).library == "mine"
+    with pytest.raises(TypeError, match="Stump has __tree_ensemble__, but no __with_tree_weights__"):
+        reweight(Stump(), X, X[:, 0])
+    found = reweight(WritableStump(), X, 3 * np.sign(X[:, 0]), pull=1e-6)
+    assert_allclose(tree_matrix(found.model, X).margin(), 3 * np.sign(X[:, 0]), rtol=1e-3)
+
+
+class Wrapped:
+    """A model of a library that knows nothing of this package."""
+
+    def __init__(self, forest):
+        self.forest = forest
+
+
+def test_libraries_can_be_registered(monkeypatch):
+    monkeypatch.setattr(libraries, "_LIBRARIES", dict(libraries._LIBRARIES))
+    X, y = data("regression")
+    model = Wrapped(make("RandomForest", "regression").fit(X, y))
+    with pytest.raises(TypeError, match="got Wrapped"):
+        tree_matrix(model, X)
+
+    def matches(model):
+        return isinstance(model, Wrapped)
+
+    register_library(Library("wood", "Wood", matches, lambda model: read_ensemble(model.forest)))
+    assert np.array_equal(tree_matrix(model, X).H, tree_matrix(model.forest, X).H)
+    with pytest.raises(TypeError, match="'wood' was registered without a way to write"):
+        reweight(model, X, y)
+    with pytest.raises(TypeError, match=r"Wood.*got LinearRegression"):
+        tree_matrix(LinearRegression(), X)
+
+
+@pytest.mark.parametrize(("module", "name"), [("elsewhere", "WeightedTrees"), ("xgboost.sklearn", "XGBClassifier")])
+def test_a_class_of_the_same_name_is_not_taken_for_the_library(module, name):
+    X, _ = data("binary")
+    with pytest.raises(TypeError, match=f"model must be a tree ensemble.*got {name}"):
+        tree_matrix(type(name, (), {"__module__": module})(), X)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_bad_input(library):
     X, y = data("binary")
@@ -245,8 +416,9 @@ def test_bad_input(library):
         tree_matrix(model, X[0])
     with pytest.raises(ValueError, match="no rows"):
         tree_matrix(model, X[:0])
-    with pytest.raises(ValueError, match="block_rows must be an integer of at least 1, got 0"):
-        tree_matrix(model, X, block_rows=0)
+    for bad in (0, 1.5, True, "10"):
+        with pytest.raises(ValueError, match=f"block_rows must be an integer of at least 1, got {bad!r}"):
+            tree_matrix(model, X, block_rows=bad)
 
 
 def test_models_that_are_no_sum_of_trees():
@@ -259,6 +431,12 @@ def test_models_that_are_no_sum_of_trees():
     started = sk.GradientBoostingRegressor(n_estimators=2, init=LinearRegression())
     with pytest.raises(ValueError, match="different start for each row"):
         tree_matrix(started.fit(X, y), X)
+    random = sk.GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy="stratified"))
+    with pytest.raises(ValueError, match="different start for each row"):
+        tree_matrix(random.fit(X, y), X)
+    for strategy in ("prior", "most_frequent"):
+        same = sk.GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy=strategy)).fit(X, y)
+        assert_allclose(tree_matrix(same, X, dtype=np.float64).margin(), same.decision_function(X))
     lightgbm = pytest.importorskip("lightgbm")
     linear_tree = lightgbm.LGBMRegressor(n_estimators=2, linear_tree=True, n_jobs=1, verbose=-1)
     with pytest.raises(ValueError, match="linear trees"):

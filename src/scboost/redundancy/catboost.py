@@ -45,21 +45,40 @@ def _read(model: Any) -> EnsembleReader:
             X = np.asfortranarray(X, np.float32)  # what CatBoost reads anyway, and reads fastest
         find(model.calc_leaf_indexes(X, thread_count=model.get_param("thread_count") or -1), out)
 
-    loss = str(model.get_all_params().get("loss_function", "")).partition(":")[0]
+    names = list(model.feature_names_)
+    automatic = names == [str(i) for i in range(len(names))]
     return EnsembleReader(
         fill,
         np.full(len(counts) * K, float(scale)),
         intercepts,
         np.zeros(len(counts) * K),
         "catboost",
-        _LINKS.get(loss, "other"),
+        _LINKS.get(_loss_function(model), "other"),
         np.asarray(model.classes_) if len(model.classes_) else None,
-        len(model.feature_names_),
+        len(names),
+        None if automatic else names,
+        needs_table=categorical,
     )
+
+
+def _loss_function(model: Any) -> str:
+    """Return the loss without its options; a sum of models (``sum_models``) has none."""
+    from catboost import CatBoostError
+
+    try:
+        parameters = model.get_all_params()
+    except CatBoostError:
+        return ""
+    return str(parameters.get("loss_function", "")).partition(":")[0]
 
 
 def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Any:
     """Scale the leaves in CatBoost's JSON, which can lose any tree: CatBoost itself drops them from the ends only."""
+    if model.get_text_feature_indices() or model.get_embedding_feature_indices():
+        raise ValueError(
+            "CatBoost writes models with text or embedding columns only in its binary format, in which trees cannot be "
+            "changed: reweight and prune do not support them."
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")

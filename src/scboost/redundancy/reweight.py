@@ -161,7 +161,7 @@ class Problem:
         if trees.link not in {link, "probability", "vote"}:
             raise ValueError(
                 f"The margin of this {trees.library} model is neither log-odds nor on the scale of y, so its trees "
-                "cannot be re-weighted: it was fitted with another objective."
+                "cannot be re-weighted: its objective is another, or not known (as of a sum of models)."
             )
         A = (trees.H * trees.column_weights).T.reshape(-1, K, n).transpose(2, 1, 0)
         start = np.asarray(trees.intercepts, np.float64)

@@ -45,8 +45,7 @@ def _read_gradient_boosting(model: Any) -> EnsembleReader:
     else:
         link = "logit" if model.loss == "log_loss" else "vote"
     row = np.zeros((1, model.n_features_in_), np.float32)
-    sums = np.reshape([tree.tree_.predict(row)[0, 0] for tree in trees], (-1, K)).sum(axis=0)
-    start = model._raw_predict(row)[0] - model.learning_rate * sums  # noqa: SLF001  (public calls ask for names)
+    start = model._raw_predict_init(row)[0]  # noqa: SLF001  (no public access)
     weights = np.full(len(trees), float(model.learning_rate))
     return EnsembleReader(
         fill, weights, np.asarray(start), np.zeros(len(trees)), "sklearn", link, classes, model.n_features_in_

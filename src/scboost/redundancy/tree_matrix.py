@@ -149,7 +149,7 @@ class EnsembleReader:
     feature_names : list of str, optional
         Their names, which a table must have in this order.
     needs_table : bool
-        Whether columns hold categories that only a table has, so that an array cannot stand for it.
+        Whether columns hold categories that only a table has, so that an array of numbers cannot stand for it.
     """
 
     fill: Callable[[Any, FloatArray], None]
@@ -197,7 +197,7 @@ class EnsembleReader:
             raise ValueError("X has no rows.")
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted with {self.n_features}.")
-        if self.needs_table and not hasattr(X, "columns"):
+        if self.needs_table and not hasattr(X, "columns") and X.dtype.kind != "O":
             raise TypeError(
                 f"X is a {type(X).__name__}, but the model was fitted on a table with categorical columns; "
                 "give a table with the same columns."
