@@ -364,7 +364,10 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         matrix = self._encode(X, reset=True)
         rows, loss = self._learn_target(_vector(y, matrix), matrix, sample_weight)
         if self.weighting is not None:
-            margin_loss(loss)  # which says so if the loss has no curvature
+            try:
+                margin_loss(loss)
+            except ValueError as error:
+                raise ValueError(f"weighting={self.weighting!r}: {error}") from error
         validation = None
         if X_val is not None or y_val is not None:
             if X_val is None or y_val is None:
