@@ -1,15 +1,16 @@
 """The benchmark, the demo and the command line."""
 
-import csv
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scboost_lab import bench, cli, demo, headline
+from scboost_lab import bench, cli, demo
+from scboost_lab.models import make
+from scboost_lab.results import ResultFile, Results
+from scboost_lab.runner import NotInstalledError
 
 
 def test_exponent_of_a_power_law():
@@ -38,8 +39,10 @@ def fake_run(tmp_path, monkeypatch, calls):
 
     monkeypatch.setattr(bench, "time_fit", time_fit)
     monkeypatch.setattr(bench, "time_predictions", time_predictions)
-    monkeypatch.setattr(bench, "METHODS", ("XGBoost", "SCBoost"))
+    monkeypatch.setattr(bench, "METHODS", dict(list(bench.METHODS.items())[:2]))
     monkeypatch.setattr(bench, "N_ROUNDS", 3)
+    monkeypatch.setattr(bench, "import_seconds", lambda: 0.1)
+    bench.predictions.cache_clear()
     return bench.run(tmp_path, ((200, 6),), (1,), 2, only_shapes=True)
 
 
@@ -54,15 +57,25 @@ def test_a_second_run_measures_nothing_again(tmp_path, monkeypatch):
     assert second.rows == first.rows
 
 
-def test_ratios_are_of_medians_to_xgboost_at_equal_threads(tmp_path, monkeypatch):
-    results = bench.Results(tmp_path / "bench.csv")
+def file_of(folder, rows):
+    """A result file of measurements."""
+    file = ResultFile(folder / "bench.csv", bench.COLUMNS, bench.KEY)
+    file.start()
+    for row in rows:
+        file.append({**row, "status": "ok"})
+    return Results(file.path, bench.KEY)
+
+
+def test_ratios_are_of_medians_to_xgboost_at_equal_threads(tmp_path):
     key = {"kind": "shape", "rows": 200, "columns": 6, "rounds": 100, "threads": 1}
-    for i, seconds in enumerate((1.0, 2.0, 9.0)):
-        results.add(method="XGBoost", repeat=i, fit_seconds=seconds, **key)
-        results.add(method="SCBoost", repeat=i, fit_seconds=seconds + 1, **key)
-    results.add(**{**key, "threads": 2}, method="XGBoost", repeat=0, fit_seconds=100.0)
-    row = next(line for line in bench.ratio_table(results, "fit_seconds", 1) if line.startswith("| SCBoost |"))
-    assert row == "| SCBoost | 1.50 |"
+    rows = [
+        {**key, "method": method, "repeat": i, "fit_seconds": seconds + more}
+        for i, seconds in enumerate((1.0, 2.0, 9.0))
+        for method, more in (("XGBoost", 0), ("SCBoost", 1))
+    ]
+    rows.append({**key, "threads": 2, "method": "XGBoost", "repeat": 0, "fit_seconds": 100.0})
+    lines = bench.ratio_table(file_of(tmp_path, rows), "fit_seconds", 1).splitlines()
+    assert next(line for line in lines if line.startswith("| SCBoost |")) == "| SCBoost | 1.50 |"
 
 
 def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path):
@@ -72,14 +85,14 @@ def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path):
     rows = bench.profile(tmp_path, ((300, 6),))
     assert History.project is before
     for row in rows:
-        parts = {name: row[name] for name in ("binning", "tree growth", "leaf assignment", "projection", "the rest")}
+        parts = {name: float(row[name]) for name in (*bench.PARTS, "the rest")}
         ours = row["method"].startswith("SCBoost")
         assert all(seconds > 0 for part, seconds in parts.items() if ours or part in ("binning", "tree growth"))
         assert ours or parts["leaf assignment"] == parts["projection"] == 0
-        assert sum(parts.values()) == pytest.approx(row["seconds"], abs=1e-3)
-        assert 2 <= row["leaves"] <= (32 if row["method"] in ("XGBoost, depth 5", "SCBoost, paper form") else 64)
-    with (tmp_path / "profile.csv").open(newline="") as file:
-        assert [row["method"] for row in csv.DictReader(file)] == [row["method"] for row in rows]
+        assert sum(parts.values()) == pytest.approx(float(row["seconds"]), abs=1e-3)
+        most = 32 if row["method"] in ("XGBoost, depth 5", "SCBoost, paper form") else 64
+        assert 2 <= float(row["leaves"]) <= most
+    assert Results(tmp_path / "profile.csv", bench.PROFILE_KEY).rows == rows
     assert {row["method"] for row in rows} == {*bench.BASES, *bench.BASES.values()}
 
 
@@ -127,39 +140,43 @@ def test_peers_have_the_shape_of_our_default():
 
 
 def test_the_page_is_made_from_the_results(tmp_path):
-    results = bench.Results(tmp_path / "bench.csv")
+    rows = []
     for method, factor in (("XGBoost", 1.0), ("SCBoost", 1.2), ("SCBoost, paper form", 1.5), ("XGBoost, depth 5", 1.0)):
         own = {"method": method, "threads": 1, "repeat": 0, "columns": 16}
-        results.add(kind="shape", rows=200, rounds=100, fit_seconds=factor, **own)
-        results.add(kind="predict", rows=200, rounds=100, predict_seconds=1.0, **own)
-        for n in (10, 100):
-            results.add(kind="rows", rows=n, rounds=50, fit_seconds=factor * n, **own)
-        for T in (400, 800):
-            results.add(kind="rounds", rows=10, rounds=T, fit_seconds=factor * T**2, **own)
+        rows.append({"kind": "shape", "rows": 200, "rounds": 100, "fit_seconds": factor, **own})
+        rows.append({"kind": "predict", "rows": 200, "rounds": 100, "predict_seconds": 1.0, **own})
+        rows += [{"kind": "rows", "rows": n, "rounds": 50, "fit_seconds": factor * n, **own} for n in (10, 100)]
+        rows += [{"kind": "rounds", "rows": 10, "rounds": T, "fit_seconds": factor * T**2, **own} for T in (400, 800)]
         for T in (50, 200):
-            results.add(
-                kind="memory", rows=200_000, rounds=T, peak_bytes=200_000 * T * (8 if factor == 1.5 else 4), **own
-            )
-        results.add(kind="trees", rows=100_000, rounds=100, predict_seconds=0.25, matrix_seconds=factor, **own)
-    info = {
-        "command": "scboost bench",
-        "date": "2026-01-01",
-        "machine": "m",
-        "versions": {"numpy": "2"},
-        "import_seconds": 0.4,
-    }
-    (tmp_path / "bench.json").write_text(json.dumps(info))
-    bench.page(results, tmp_path, tmp_path / "docs")
+            peak = 200_000 * T * (8 if factor == 1.5 else 4)
+            rows.append({"kind": "memory", "rows": 200_000, "rounds": T, "peak_bytes": peak, **own})
+        times = {"predict_seconds": 0.25, "matrix_seconds": factor}
+        rows.append({"kind": "trees", "rows": 100_000, "rounds": 100, **times, **own})
+    file_of(tmp_path, rows)
+    made = {"command": "scboost-lab bench", "date": "2026-01-01", "machine": "m", "import_seconds": 0.4}
+    runs = [{**made, "python": "3", "versions": {"scboost": "0.0.7"}}]
+    (tmp_path / "bench.json").write_text(json.dumps({"runs": runs}))
+    words = ["--page-only", "--threads", "1", "--output", str(tmp_path), "--docs", str(tmp_path / "docs")]
+    assert cli.main(["bench", *words]) == 0
     text = (tmp_path / "docs" / "speed.md").read_text()
+    assert "The numbers of this page were made with scboost 0.0.7." in text
     assert "| fit / XGBoost, 200 x 16 | at most 1.4 | 1.20 |" in text
     assert "| predict / XGBoost, 200 x 16 | at most 1.05 | 1.00 |" in text
-    assert "| 800 rounds / 400 rounds | at most 2.1 | 4.00 (short) | |" in text
-    assert "| paper form: bytes per row and round remembered | at most 4 | 4.00 | |" in text
-    assert "above `import xgboost` | at most 0.3 | 0.40 (short) | |" in text
+    assert "| 800 rounds / 400 rounds | at most 2.1 | 4.00 (short) |  |" in text
+    assert "| paper form: bytes per row and round remembered | at most 4 | 4.00 |  |" in text
+    assert "above `import xgboost` | at most 0.3 | 0.40 (short) |  |" in text
     assert "| SCBoost | 1.00 | 2.00 | 4.00 |" in text  # linear in rows, quadratic in rounds
     assert "| SCBoost, paper form | 76 MB | 305 MB | 4.00 |" in text  # 8 bytes, of which XGBoost's are 4
     assert "| SCBoost | 0.250 s | 4.80 |  |  |" in text
     assert (tmp_path / "docs" / "figures" / "speed.png").stat().st_size > 1000
+
+
+def test_without_resource_memory_is_left_out_and_said(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
+    chosen = {m.what for m in bench.measurements(("XGBoost",), ((200, 6),), (1,), 1, only_shapes=False)}
+    assert chosen == {"shape", "predict", "rows", "rounds", "trees"}
+    assert "memory is not measured: it needs Linux" in capsys.readouterr().err
 
 
 def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):
@@ -175,12 +192,13 @@ def test_the_demo_prints_a_table_and_draws_a_figure(tmp_path, capsys, monkeypatc
     y = (X[:, 0] + 0.5 * rng.normal(size=150) > 0).astype(float)
     monkeypatch.setattr(demo, "data_sets", lambda: {"digits, 5-9 against 0-4": (X, y)})
     monkeypatch.setattr(demo, "METHODS", ("SCBoost", demo.PLAIN, "XGB", "LGBM"))
-    monkeypatch.setattr("scboost_lab.baselines.METHODS", {k: v for k, v in demo_methods().items() if k != "LGBM"})
 
-    def missing(seed, **_):
-        raise ImportError(name="lightgbm")
+    def without_lightgbm(method, seed, **params):
+        if method == "LGBM":
+            raise NotInstalledError("LGBM needs the package lightgbm")
+        return make(method, seed, **params)
 
-    monkeypatch.setitem(__import__("scboost_lab.baselines").baselines.METHODS, "LGBM", missing)
+    monkeypatch.setattr(demo, "make", without_lightgbm)
     results = demo.run(tmp_path)
     out = capsys.readouterr().out
     assert [r.method for r in results] == ["SCBoost", demo.PLAIN, "XGB"]
@@ -190,10 +208,20 @@ def test_the_demo_prints_a_table_and_draws_a_figure(tmp_path, capsys, monkeypatc
     assert (tmp_path / "demo.png").stat().st_size > 10_000
 
 
-def demo_methods():
-    from scboost_lab.baselines import METHODS
+def test_without_matplotlib_the_demo_names_the_extra_before_any_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(demo, "data_sets", lambda: pytest.fail("work began"))
+    assert cli.main(["demo", "--output", str(tmp_path)]) == 2
+    assert "scboost[plot]" in capsys.readouterr().err
 
-    return METHODS
+
+def test_only_the_command_that_is_run_is_imported():
+    code = "from scboost_lab import cli; import sys; cli.main(['datasets', 'QSAR']); print(*sys.modules, sep=chr(10))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    loaded = set(done.stdout.split())
+    assert "scboost_lab.datasets" in loaded
+    assert not loaded & {f"scboost_lab.{name}" for name in cli.COMMANDS if name != "datasets"}
+    assert not loaded & {"matplotlib", "xgboost", "resource", "scboost"}
 
 
 def test_every_command_explains_itself(capsys):
@@ -219,15 +247,6 @@ def test_an_interrupt_is_not_a_traceback(monkeypatch, capsys):
     monkeypatch.setattr(demo, "run", interrupted)
     assert cli.main(["demo"]) == 130
     assert "finished results are kept" in capsys.readouterr().err
-
-
-def test_the_readmes_table_is_that_of_the_results():
-    root = Path(__file__).parents[2]
-    text = (root / "README.md").read_text()
-    assert headline.update(text, root / "results" / "study") == text
-    assert headline.update_speed(text, root / "results" / "speed") == text
-    with pytest.raises(ValueError, match="headline: begin"):
-        headline.update("nothing", root / "results" / "study")
 
 
 def test_a_closed_pipe_is_not_a_traceback():

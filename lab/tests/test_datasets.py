@@ -1,6 +1,5 @@
 """The loader against a stand-in for OpenML's answers and against files that are not what they should be."""
 
-import argparse
 import gzip
 import hashlib
 import io
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scboost_lab import datasets
+from scboost_lab import cli, datasets
 from scboost_lab.datasets import DataError, DatasetInfo, content_checksum, load, oversample, undersample
 
 ROWS = 12
@@ -152,6 +151,14 @@ def test_openml_answers_are_read_and_cached(openml):
     assert len(openml) == n_requests
 
 
+def test_the_content_of_a_download_is_checked_where_it_is_known(openml, monkeypatch):
+    monkeypatch.setitem(datasets.REGISTRY, "Toy", entry(openml_checksum=entry().checksum))
+    assert load("Toy").source == "openml:7"
+    monkeypatch.setitem(datasets.REGISTRY, "Toy", entry(openml_checksum="0" * 16))
+    with pytest.raises(DataError, match=f"openml:7 has checksum {entry().checksum}, the registry says 0000"):
+        load("Toy")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -247,10 +254,7 @@ def test_oversampling_keeps_every_row_and_repeats_the_minority():
 
 
 def run(*words):
-    parser = argparse.ArgumentParser()
-    datasets.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["datasets", *words])
-    return args.func(args)
+    return cli.main(["datasets", *words])
 
 
 def test_the_command_lists_checks_and_reports(toy, capsys):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from data_makers import two_classes
-from scboost_lab import pruning
+from scboost_lab import cli, pruning
 
 
 @pytest.mark.filterwarnings("ignore:.* rows are few for")  # a set of 200 rows keeps the test fast
@@ -14,7 +14,6 @@ def test_the_experiment_runs_goes_on_and_renders(tmp_path, monkeypatch):
     X, y = two_classes(n=200, d=6)
     pd.DataFrame(X, columns=list("abcdef")).assign(target=y).to_parquet(tmp_path / "phoneme.parquet")
     monkeypatch.setattr(pruning, "TIMED_ROWS", 100)
-    monkeypatch.setattr("sys.argv", ["scboost", "pruning"])
     out, page = tmp_path / "pruning.csv", tmp_path / "redundancy.md"
     chosen = {"sets": ["phoneme"], "libraries": ["XGBoost"], "repeats": 1}
     rows = pruning.run(out, str(tmp_path), **chosen)
@@ -26,7 +25,7 @@ def test_the_experiment_runs_goes_on_and_renders(tmp_path, monkeypatch):
     before = out.read_bytes()
     assert pruning.run(out, str(tmp_path), **chosen) == rows
     assert out.read_bytes() == before
-    pruning.render(out, page)
+    assert cli.main(["pruning", "--page-only", "--out", str(out), "--page", str(page)]) == 0
     assert "Pruned to 25 against *all trees*" in page.read_text()
     pictures = re.findall(r"\((figures/.*?)\)", page.read_text())
     assert len(pictures) == 2

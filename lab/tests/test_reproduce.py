@@ -9,14 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scboost_lab import datasets, reproduce, reproduction_page
-from scboost_lab.baselines import BASELINES, SCBOOST, SCBOOST_PAPER
+from scboost_lab import cli, datasets, reproduce, reproduction_page
 from scboost_lab.datasets import content_checksum
-from scboost_lab.protocol import KEY, SCORE_COLUMNS, StorageError, Task
-from scboost_lab.reproduce import DRAWN, EXPERIMENTS, OVER, TRAINING_ROWS, UNDER, main, run, values_that_differ
-from scboost_lab.reproduction_page import Results, paper, section, write_page
+from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER
+from scboost_lab.reproduce import DRAWN, EXPERIMENTS, OVER, TRAINING_ROWS, UNDER, run, values_that_differ
+from scboost_lab.reproduction_page import paper, section, write_page
+from scboost_lab.results import KEY, Results, StorageError
+from scboost_lab.runner import Task
+from scboost_lab.scoring import SCORE_COLUMNS
 
 N, POSITIVE = 120, 30
+
+
+def main(words):
+    return cli.main(["reproduce", *words])
 
 
 @pytest.fixture
@@ -84,7 +90,7 @@ def test_rows_are_replaced_when_asked(data_dir, tmp_path, fits):
     assert len(fits) == 2
     run("table1", tmp_path, **{**arguments, "methods": ["RF"]}, again=True)
     assert len(fits) == 3
-    assert len(Results(tmp_path, "table1").rows) == 2
+    assert len(Results(tmp_path / "table1.csv").rows) == 2
 
 
 def test_a_missing_baseline_and_a_missing_set_are_rows_and_the_rest_runs(data_dir, tmp_path, monkeypatch):
@@ -157,6 +163,31 @@ def test_trials_after_an_interruption_are_those_of_an_uninterrupted_run(data_dir
     params = [json.loads(row["params"]) for row in whole if row["method"] == "RF"]
     assert len({p["n_estimators"] for p in params}) > 5
     assert all(50 <= p["n_estimators"] <= 200 and 3 <= p["max_depth"] <= 8 for p in params)
+
+
+def test_a_trial_stops_once_it_cannot_become_the_best(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "make", lambda method, seed, **params: params)
+    accuracies = {}
+
+    def score(model, *fold):
+        rng = np.random.default_rng([model["n_estimators"], len(accuracies.setdefault(str(model), []))])
+        accuracies[str(model)].append(np.clip(0.5 + model["max_depth"] / 20 + rng.normal() / 50, 0, 1))
+        return dict.fromkeys(SCORE_COLUMNS, accuracies[str(model)][-1])
+
+    monkeypatch.setattr(reproduce, "fit_and_score", score)
+    rows = run("table2", tmp_path, data_dir=data_dir, datasets=["QSAR"], methods=["RF"], trials=12)
+    best = 0.0
+    for row in rows:
+        found = [float(v) for v in row["ACC_folds"].split()]
+        n = int(row["folds_run"])
+        assert len(found) == n
+        assert row["stopped"] == str(int(n < 10))
+        if n < 10:
+            assert (sum(found) + 10 - n) / 10 < best  # whatever the folds left had given
+            assert (sum(found[:-1]) + 11 - n) / 10 >= best - 1e-5
+        best = max(best, float(row["ACC"]))
+    assert 0 < sum(row["stopped"] == "1" for row in rows) < len(rows)
+    assert max(rows, key=lambda row: float(row["ACC"]))["stopped"] == "0"
 
 
 @pytest.mark.parametrize("name", ["table3", "spectrum", "depth"])
@@ -246,10 +277,10 @@ def test_a_full_disk_is_said_and_the_folds_are_kept(data_dir, tmp_path, monkeypa
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scboost_lab.protocol.os.fsync", full)
+    monkeypatch.setattr("scboost_lab.results.os.fsync", full)
     assert main([*words, "--folds", "2"]) == 2
     assert "No space left on device" in capsys.readouterr().err
-    assert Results(out, "table1").values(("QSAR", "RF", ""), "ACC")
+    assert Results(out / "table1.csv").values("ACC", dataset="QSAR", method="RF")
 
 
 def write(path, columns, rows):
@@ -286,9 +317,9 @@ def test_the_exponents_of_a_known_law_are_found(tmp_path):
         for f in range(2)
     ]
     write(tmp_path / "complexity.csv", ("fit_seconds", "svd_seconds"), rows)
-    results = Results(tmp_path, "complexity")
-    assert reproduction_page._exponents(results, "literal", "fit_seconds") == pytest.approx((1, 3))
-    assert reproduction_page._exponents(results, "literal", "svd_seconds") == pytest.approx((2, 1))
+    results = Results(tmp_path / "complexity.csv")
+    assert reproduction_page.exponents(results, "literal", "fit_seconds") == pytest.approx((1, 3))
+    assert reproduction_page.exponents(results, "literal", "svd_seconds") == pytest.approx((2, 1))
 
 
 def test_a_page_without_results_says_so_and_one_that_cannot_be_written_too(tmp_path):
@@ -311,6 +342,7 @@ def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
             "F1": 0.8,
             "AUC": 0.8,
             "params": '{"max_depth": 3}',
+            "stopped": int(f == 1),
         }
         | {f"{metric}_folds": folds for metric in ("ACC", "F1", "AUC")}
         for m, n in (("RF", 4), ("ADA", 2))
@@ -318,8 +350,8 @@ def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
     ]
     write(tmp_path / "table2.csv", EXPERIMENTS["table2"].columns, rows)
     text = section("table2", tmp_path)
-    assert "**QSAR, 2 to 4 trials a cell** (the paper: 50)" in text
-    assert "| RF | 4 | 0.8300 |" in text
+    assert "**QSAR, 2 to 4 trials a cell, 2 of 6 stopped early** (the paper: 50)" in text
+    assert "| RF | 4 | 1 | 0.8300 |" in text
     assert "| max_depth 3 |" in text
     assert "| GBDT | not run |" in text
     assert len(BASELINES) == 7

@@ -1,8 +1,6 @@
 """The study: its statistics against oracles, its prototypes against the estimator, and that it resumes."""
 
-import argparse
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,9 @@ from scipy import stats
 from sklearn.datasets import make_classification
 
 from scboost import SCBoostClassifier
-from scboost_lab import study
-from scboost_lab.study_page import Page, compare, mean_ranks, means
+from scboost_lab import cli, study
+from scboost_lab.comparisons import compare, mean_ranks, means
+from scboost_lab.datasets import matrix
 
 pd = pytest.importorskip("pandas")
 
@@ -103,9 +102,9 @@ def test_every_method_of_every_part_can_be_made():
 
 
 @pytest.mark.parametrize("text", ["colour=1", "gamma=0.5 nothing=2"])
-def test_an_unknown_dial_is_named(text):
-    with pytest.raises(ValueError, match=r"unknown dial '(colour|nothing)'"):
-        study.read_dials(text)
+def test_an_x_is_named(text):
+    with pytest.raises(ValueError, match=r"unknown setting '(colour|nothing)'"):
+        study.read_settings(text)
 
 
 def test_rate_is_a_factor_of_the_automatic_rule():
@@ -119,7 +118,7 @@ def rows():
 
 
 def test_a_prototype_with_a_constant_rule_is_the_estimator(rows):
-    params = study.read_dials("trees=12 cols=0.5 rows=0.7").params
+    params = study.read_settings("trees=12 cols=0.5 rows=0.7").params
     model = study.Prototype(**params, random_state=3, n_jobs=1)
     model.spec = study.Spec(params)
     expected = SCBoostClassifier(**params, random_state=3, n_jobs=1).fit(*rows).predict_proba(rows[0])
@@ -143,12 +142,6 @@ def test_the_orthogonal_step_is_longer(rows):
     assert longer.weights_[1:].max() > plain.weights_[0] * 1.001
 
 
-def test_flipped_labels(rows):
-    y = rows[1]
-    assert (study.flip(y, 0.2, seed=1) != y).sum() == round(0.2 * len(y))
-    np.testing.assert_array_equal(study.flip(y, 0.0, seed=1), y)
-
-
 @pytest.fixture
 def data_dir(tmp_path):
     X, y = make_classification(n_samples=120, n_features=4, random_state=1)
@@ -161,11 +154,11 @@ def data_dir(tmp_path):
 
 
 def test_categories_become_numbers_and_missing_values_stay(data_dir):
-    X, y = study.load_set("tiny", str(data_dir), 1000, 1000)
+    X, y = matrix("tiny", str(data_dir), 1000, 1000)
     assert X.shape == (120, 5)
     assert np.isnan(X[::7, 0]).all()
     assert set(X[:, 4]) == {0.0, 1.0}
-    capped, y_capped = study.load_set("tiny", str(data_dir), 60, 3)
+    capped, y_capped = matrix("tiny", str(data_dir), 60, 3)
     assert capped.shape == (60, 3)
     assert abs(y_capped.mean() - y.mean()) < 0.02
 
@@ -173,13 +166,10 @@ def test_categories_become_numbers_and_missing_values_stay(data_dir):
 def test_a_stopped_study_goes_on_where_it_was(data_dir, tmp_path, monkeypatch, capsys):
     part = study.Part("tiny", ("SCBoost trees=3", "GBDT trees=3"), ("tiny",), ("", "noise=0.1"), folds=2)
     monkeypatch.setattr(study, "PARTS", {"tiny": part})
-    parser = argparse.ArgumentParser()
-    study.add_parser(parser.add_subparsers())
     command = ["study", "tiny", "--data-dir", str(data_dir), "--out", str(tmp_path / "out")]
 
     def run():
-        args = parser.parse_args(command)
-        return args.func(args)
+        return cli.main(command)
 
     assert run() == 0
     path = tmp_path / "out" / "tiny.csv"
@@ -204,24 +194,20 @@ def test_a_stopped_study_goes_on_where_it_was(data_dir, tmp_path, monkeypatch, c
 
 def test_without_data_the_command_says_what_to_give(monkeypatch, capsys):
     monkeypatch.delenv("SCBOOST_DATA_DIR", raising=False)
-    parser = argparse.ArgumentParser()
-    study.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["study", "dials"])
-    assert args.func(args) == 2
+    assert cli.main(["study", "shapes"]) == 2
     assert "--data-dir" in capsys.readouterr().err
 
 
-RESULTS = Path(__file__).parents[2] / "results" / "study"
-
-
-@pytest.mark.skipif(not (RESULTS / "peers.csv").exists(), reason="the study's results are not beside the tests")
-def test_the_page_says_what_the_result_files_say():
-    page = RESULTS.parents[1] / "docs" / "default.md"
-    assert page.read_text(encoding="utf-8") == Page(RESULTS).text()
+@pytest.mark.parametrize("name", ["../../x", "qsar_biodeg"])
+def test_sets_that_are_no_part_of_a_study_are_refused(data_dir, tmp_path, capsys, name):
+    words = ["study", "gamma", "--data-dir", str(data_dir), "--out", str(tmp_path / "out"), "--sets", name]
+    assert cli.main(words) == 2
+    assert f"error: --sets '{name}' is no part of gamma; known: 'credit_g', 'scene'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_default_is_the_one_that_was_chosen():
-    chosen = study.read_dials(study.CHOSEN).params
+    chosen = study.read_settings(study.CHOSEN).params
     default = SCBoostClassifier().get_params()
     memory = default["memory"]
     assert {**{k: default[k] for k in chosen}, "memory": 5 if memory == "auto" else memory} == chosen

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
-import json
+import importlib.util
 import multiprocessing
-import resource
+import platform
+import shlex
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import astuple, dataclass
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ import numpy.typing as npt
 
 from scboost import SCBoostClassifier
 from scboost.estimators.base import auto_learning_rate
-from scboost.estimators.progress import Progress
 from scboost.redundancy import tree_matrix
-from scboost_lab.protocol import versions
+from scboost_lab.models import HGB, SCBOOST, SCBOOST_PAPER, make
+from scboost_lab.page import fill, made_with, number, table, template, write
+from scboost_lab.results import ResultFile, Results
+from scboost_lab.runner import NotInstalledError, Values, run_tasks
 
 Array = npt.NDArray[np.float32]
 SHAPES = ((2_340, 500), (3_375, 1_776), (13_000, 16), (100_000, 30), (1_000_000, 30))
@@ -36,32 +40,57 @@ MATRIX_SHAPE = (100_000, 30)
 SHORT = 0.2
 LITERAL_ROUNDS = 10
 LITERAL_SIZE = 4_000_000  # numbers in the training rows above which the literal algorithm is not run to the end
-WHERE_THE_TIME_GOES = (
-    "Seconds, one thread. Where trees on the innovation have more leaves than trees on the residual, growing them is "
-    "dearer than XGBoost's own growth; on wide shapes that is all the difference. On narrow shapes the rest comes "
-    "between two trees: the margin and the new tree are read through XGBoost's Python interface, a fixed cost a round "
-    "that counts while a round takes milliseconds, and some twenty NumPy passes go over the rows. These passes run on "
-    "one thread. Handing their blocks to two threads was tried: each call is so short that the threads wait for "
-    "Python's global lock, and nothing is gained below a million rows. To come nearer at two threads they would have "
-    "to be compiled. The literal algorithm is not 20 times slower on wide shapes, where nearly all of its time is "
-    "scikit-learn's tree, a few times slower than XGBoost's, and its SVDs of few rows are cheap."
-)
+KEY = ("kind", "method", "rows", "columns", "rounds", "threads", "repeat")
+COLUMNS = ("fit_seconds", "predict_seconds", "matrix_seconds", "peak_bytes")
+PARTS = ("binning", "tree growth", "leaf assignment", "projection")
+PROFILE_KEY = ("method", "rows", "columns")
 KINDS = {"fit_seconds": "shape", "predict_seconds": "predict"}
-FIELDS = (
-    "kind",
-    "method",
-    "rows",
-    "columns",
-    "rounds",
-    "threads",
-    "repeat",
-    "fit_seconds",
-    "predict_seconds",
-    "matrix_seconds",
-    "peak_bytes",
-)
+METHODS = {
+    "XGBoost": "XGB",
+    "SCBoost": SCBOOST,
+    "XGBoost, depth 5": "XGB",
+    "SCBoost, paper form": SCBOOST_PAPER,
+    "LightGBM": "LGBM",
+    "HistGradientBoosting": HGB,
+    "CatBoost": "CAT",
+}
+"""Names in the files, and in the factory."""
+FOREST = "RandomForest"
+
+Shape = tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """One row of the results: what is measured, of which method, on which shape, and how often before."""
+
+    what: str
+    method: str
+    rows: int
+    columns: int
+    rounds: int
+    threads: int
+    repeat: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of `KEY` as they stand in the file."""
+        return tuple(map(str, astuple(self)))
+
+    @property
+    def label(self) -> str:
+        """Name of the measurement in messages."""
+        return (
+            f"{self.what} {self.rows:,} x {self.columns}, {self.rounds} rounds, {self.threads} thread(s): {self.method}"
+        )
+
+    @property
+    def kind(self) -> object:
+        """All repetitions take about equally long."""
+        return astuple(self)[:-1]
+
+
+@lru_cache(maxsize=1)
 def make_data(n: int, d: int, seed: int = 0) -> tuple[Array, npt.NDArray[np.int64]]:
     """Make normal columns and a noisy label that depends on a few of them and their products."""
     rng = np.random.default_rng(seed)
@@ -73,58 +102,29 @@ def make_data(n: int, d: int, seed: int = 0) -> tuple[Array, npt.NDArray[np.int6
 def make_model(method: str, n: int, rounds: int, threads: int, rate: float | None = None) -> Any:
     """Make a model of a given number of rounds and threads: depth 6 or 31 leaves, the same learning rate for all."""
     rate = auto_learning_rate(n, rounds) if rate is None else rate
-    if method == "SCBoost":
-        return SCBoostClassifier(n_estimators=rounds, n_jobs=threads, learning_rate=rate)
-    if method == "SCBoost, paper form":  # without the weights, which are not part of growing
-        return SCBoostClassifier.from_paper(n_estimators=rounds, n_jobs=threads, weighting=None)
-    if method in {"XGBoost", "XGBoost, depth 5"}:
-        from xgboost import XGBClassifier
-
-        default = SCBoostClassifier()
-        if method == "XGBoost":
-            shape = {
-                "max_depth": default.max_depth or 0,
-                "max_leaves": default.max_leaves or 0,
-                "grow_policy": "lossguide" if default.max_leaves else "depthwise",
-                "colsample_bytree": default.colsample,
-                "reg_lambda": default.reg_lambda,
-                "min_child_weight": default.min_child_weight,
-            }
-        else:  # the shape of the paper form
-            shape = {"max_depth": 5}
-        return XGBClassifier(n_estimators=rounds, n_jobs=threads, learning_rate=rate, **shape)
-    if method == "LightGBM":
-        from lightgbm import LGBMClassifier
-
-        return LGBMClassifier(n_estimators=rounds, n_jobs=threads, learning_rate=rate, num_leaves=31, verbose=-1)
-    if method == "HistGradientBoosting":
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        return HistGradientBoostingClassifier(
-            max_iter=rounds, learning_rate=rate, max_leaf_nodes=31, early_stopping=False
-        )
-    if method == "CatBoost":
-        from catboost import CatBoostClassifier
-
-        return CatBoostClassifier(
-            n_estimators=rounds, thread_count=threads, learning_rate=rate, depth=6, verbose=0, allow_writing_files=False
-        )
-    if method == "RandomForest":
-        from sklearn.ensemble import RandomForestClassifier
-
-        return RandomForestClassifier(n_estimators=rounds, n_jobs=threads, max_depth=12)
-    raise ValueError(f"unknown method {method!r}; known: {', '.join((*METHODS, 'RandomForest'))}")
-
-
-METHODS = (
-    "XGBoost",
-    "SCBoost",
-    "XGBoost, depth 5",
-    "SCBoost, paper form",
-    "LightGBM",
-    "HistGradientBoosting",
-    "CatBoost",
-)
+    default = SCBoostClassifier()
+    params: dict[str, dict[str, Any]] = {
+        "SCBoost": {"learning_rate": rate},
+        "SCBoost, paper form": {"weighting": None},  # the weights are not part of growing
+        "XGBoost": {
+            "learning_rate": rate,
+            "max_depth": default.max_depth or 0,
+            "max_leaves": default.max_leaves or 0,
+            "grow_policy": "lossguide" if default.max_leaves else "depthwise",
+            "colsample_bytree": default.colsample,
+            "reg_lambda": default.reg_lambda,
+            "min_child_weight": default.min_child_weight,
+        },
+        "XGBoost, depth 5": {"learning_rate": rate, "max_depth": 5},  # the shape of the paper form
+        "LightGBM": {"learning_rate": rate, "num_leaves": 31},
+        "HistGradientBoosting": {"learning_rate": rate, "max_leaf_nodes": 31, "early_stopping": False},
+        "CatBoost": {"learning_rate": rate, "depth": 6},
+        FOREST: {"max_depth": 12},
+    }
+    if method not in params:
+        raise ValueError(f"unknown method {method!r}; known: {', '.join(params)}")
+    key = {**METHODS, FOREST: "RF"}[method]
+    return make(key, 0, n_estimators=rounds, n_threads=threads, **params[method])
 
 
 def time_fit(
@@ -229,8 +229,18 @@ def _peak(method: str, n: int, d: int, rounds: int) -> int:
 
 
 def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    import resource  # not on Windows, which `can_measure_memory` says first
+
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize()
+
+
+def can_measure_memory() -> bool:
+    """Whether the peak of a process can be read and reset; if not, it is said on standard error."""
+    found = Path("/proc/self/clear_refs").exists() and importlib.util.find_spec("resource") is not None
+    if not found:
+        print("memory is not measured: it needs Linux (the module resource and /proc)", file=sys.stderr)
+    return found
 
 
 def _reset_peak() -> None:
@@ -242,61 +252,71 @@ def _peak_resident() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-class Results:
-    """Rows of measurements, written to CSV as they come; what is there already is not measured again."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: list[dict[str, str]] = []
-        if path.exists():
-            with path.open(newline="") as file:
-                self.rows = list(csv.DictReader(file))
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("w", newline="") as file:
-                csv.writer(file).writerow(FIELDS)
-
-    def has(self, **key: Any) -> bool:
-        """Whether a row with these values is there."""
-        return any(all(row[name] == str(value) for name, value in key.items()) for row in self.rows)
-
-    def add(self, **values: Any) -> None:
-        """Append a row and flush it to disk."""
-        row = {name: str(values.get(name, "")) for name in FIELDS}
-        self.rows.append(row)
-        with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, FIELDS).writerow(row)
-
-    def median(self, field: str, **key: Any) -> float:
-        """Median of a field over the rows with these values; NaN if there is none."""
-        found = [
-            float(row[field])
-            for row in self.rows
-            if row[field] and all(row[name] == str(value) for name, value in key.items())
-        ]
-        return statistics.median(found) if found else float("nan")
-
-    def ratios(self, field: str, method: str, base: str, shapes: list[tuple[int, int]], n_threads: int) -> list[float]:
-        """Medians of a method over those of another, for the shapes that were measured."""
-        found = []
-        for n, d in shapes:
-            key = {"kind": KINDS[field], "rows": n, "columns": d, "threads": n_threads}
-            found.append(self.median(field, method=method, **key) / self.median(field, method=base, **key))
-        return [ratio for ratio in found if not np.isnan(ratio)]
-
-    def shapes(self) -> list[tuple[int, int]]:
-        """Shapes that were fitted, fewest rows first."""
-        return sorted({(int(row["rows"]), int(row["columns"])) for row in self.rows if row["kind"] == "shape"})
+@lru_cache(maxsize=1)
+def _fitted(n: int, d: int, methods: tuple[str, ...]) -> dict[str, Any]:
+    X, y = make_data(n, d)
+    threads = multiprocessing.cpu_count()
+    return {method: make_model(method, n, N_ROUNDS, threads).fit(X, y) for method in methods}
 
 
-def installed(methods: tuple[str, ...]) -> tuple[str, ...]:
+@lru_cache(maxsize=1)
+def predictions(n: int, d: int, threads: int, repeat: int, methods: tuple[str, ...]) -> dict[str, float]:  # noqa: ARG001 - each repetition is measured anew
+    """Seconds that each method takes to predict the training rows, measured in turn."""
+    return time_predictions(_fitted(n, d, methods), make_data(n, d)[0], threads)
+
+
+def measure(task: Measurement, methods: tuple[str, ...]) -> Values:
+    """Measure one thing: the work of one row."""
+    n, d = task.rows, task.columns
+    if task.what == "predict":
+        return {"predict_seconds": predictions(n, d, task.threads, task.repeat, methods)[task.method]}
+    if task.what == "trees":
+        own, matrix = time_matrix(task.method, n, d, task.threads)
+        return {"predict_seconds": own, "matrix_seconds": matrix}
+    if task.what == "memory":
+        return {"peak_bytes": peak_memory(task.method, n, d, task.rounds)}
+    X, y = make_data(n, d)
+    if task.method == "literal":
+        return {"fit_seconds": time_literal(X, y, N_ROUNDS if n * d <= LITERAL_SIZE else LITERAL_ROUNDS)}
+    # One rate where sizes are compared: with smaller steps trees stay larger, which is not what is asked there.
+    rate = None if task.what == "shape" else auto_learning_rate(10_000, N_ROUNDS)
+    return {"fit_seconds": time_fit(task.method, X, y, task.rounds, task.threads, rate)}
+
+
+def measurements(
+    methods: Sequence[str], shapes: Sequence[Shape], threads: Sequence[int], repeat: int, *, only_shapes: bool
+) -> Iterator[Measurement]:
+    """Everything to measure; runs alternate between the methods."""
+    for t, i, (n, d), m in product(threads, range(repeat), shapes, methods):
+        yield Measurement("shape", m, n, d, N_ROUNDS, t, i)
+    for (n, d), i, t, m in product(shapes, range(repeat), threads, methods):
+        yield Measurement("predict", m, n, d, N_ROUNDS, t, i)
+    if only_shapes:
+        return
+    ours = ("XGBoost", "SCBoost", "SCBoost, paper form")
+    for i in range(repeat):
+        for n, m in product((10_000, 100_000, 1_000_000), ours):
+            yield Measurement("rows", m, n, 16, 50, 1, i)
+        for T, m in product((50, 100, 200, 400, 800), ours):
+            yield Measurement("rounds", m, 10_000, 16, T, 1, i)
+    for t, i, m in product(threads, range(repeat), (*methods, FOREST)):
+        if m not in MATRIX_TWINS:
+            yield Measurement("trees", m, *MATRIX_SHAPE, N_ROUNDS, t, i)
+    if can_measure_memory():
+        for m, T in product((*BASES.values(), *BASES), (50, 200)):
+            yield Measurement("memory", m, 200_000, 16, T, 1, 0)
+    for n, d in shapes:
+        yield Measurement("shape", "literal", n, d, N_ROUNDS, 1, 0)
+
+
+def installed(methods: Iterable[str]) -> tuple[str, ...]:
     """Those of the methods whose package is there."""
     found = []
     for method in methods:
         try:
             make_model(method, 100, 2, 1)
-        except ImportError:
-            print(f"{method}: not installed, left out", file=sys.stderr)
+        except NotInstalledError as error:
+            print(f"{error}: left out", file=sys.stderr)
         else:
             found.append(method)
     return tuple(found)
@@ -304,114 +324,21 @@ def installed(methods: tuple[str, ...]) -> tuple[str, ...]:
 
 def run(
     output: Path,
-    shapes: tuple[tuple[int, int], ...] = SHAPES,
-    threads: tuple[int, ...] = (1, 2),
+    shapes: Sequence[Shape] = SHAPES,
+    threads: Sequence[int] = (1, 2),
     repeat: int = 3,
     *,
     only_shapes: bool = False,
+    command: str = "",
 ) -> Results:
-    """Measure everything, or fits and predictions of the shapes only; runs alternate between the methods."""
-    results = Results(output / "bench.csv")
+    """Measure everything, or fits and predictions of the shapes only; what is there is not measured again."""
     methods = installed(METHODS)
-    tasks: list[tuple[str, Callable[[], None]]] = []
-
-    def shape_task(n: int, d: int, n_threads: int, i: int) -> Callable[[], None]:
-        def task() -> None:
-            X, y = make_data(n, d)
-            for method in methods:
-                key = {"method": method, "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads, "repeat": i}
-                if not results.has(kind="shape", **key):
-                    results.add(kind="shape", fit_seconds=time_fit(method, X, y, N_ROUNDS, n_threads), **key)
-
-        return task
-
-    def predict_task(n: int, d: int) -> Callable[[], None]:
-        def task() -> None:
-            missing = [
-                (n_threads, i)
-                for i in range(repeat)
-                for n_threads in threads
-                if not all(
-                    results.has(kind="predict", method=m, rows=n, columns=d, threads=n_threads, repeat=i)
-                    for m in methods
-                )
-            ]
-            if not missing:
-                return
-            X, y = make_data(n, d)
-            models = {method: make_model(method, n, N_ROUNDS, max(threads)).fit(X, y) for method in methods}
-            for n_threads, i in missing:
-                key = {"kind": "predict", "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads}
-                for method, seconds in time_predictions(models, X, n_threads).items():
-                    results.add(method=method, repeat=i, predict_seconds=seconds, **key)
-
-        return task
-
-    def literal_task(n: int, d: int) -> Callable[[], None]:
-        def task() -> None:
-            key = {"method": "literal", "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": 1, "repeat": 0}
-            if not results.has(kind="shape", **key):
-                rounds = N_ROUNDS if n * d <= LITERAL_SIZE else LITERAL_ROUNDS
-                results.add(kind="shape", fit_seconds=time_literal(*make_data(n, d), rounds), **key)
-
-        return task
-
-    def scaling_task(kind: str, method: str, n: int, rounds: int, i: int) -> Callable[[], None]:
-        def task() -> None:
-            key = {"method": method, "rows": n, "columns": 16, "rounds": rounds, "threads": 1, "repeat": i}
-            if not results.has(kind=kind, **key):
-                # One rate for all: with smaller steps trees stay larger, which is not what is asked here.
-                fit = time_fit(method, *make_data(n, 16), rounds, 1, rate=auto_learning_rate(10_000, N_ROUNDS))
-                results.add(kind=kind, fit_seconds=fit, **key)
-
-        return task
-
-    def matrix_task(method: str, n_threads: int, i: int) -> Callable[[], None]:
-        def task() -> None:
-            n, d = MATRIX_SHAPE
-            key = {"method": method, "rows": n, "columns": d, "rounds": N_ROUNDS, "threads": n_threads, "repeat": i}
-            if not results.has(kind="trees", **key):
-                own, matrix = time_matrix(method, n, d, n_threads)
-                results.add(kind="trees", predict_seconds=own, matrix_seconds=matrix, **key)
-
-        return task
-
-    def memory_task(method: str, n: int, rounds: int) -> Callable[[], None]:
-        def task() -> None:
-            key = {"method": method, "rows": n, "columns": 16, "rounds": rounds, "threads": 1, "repeat": 0}
-            if not results.has(kind="memory", **key):
-                results.add(kind="memory", peak_bytes=peak_memory(method, n, 16, rounds), **key)
-
-        return task
-
-    for n_threads in threads:
-        for i in range(repeat):
-            tasks += [(f"{n} x {d}", shape_task(n, d, n_threads, i)) for n, d in shapes]
-    tasks += [(f"predict {n} x {d}", predict_task(n, d)) for n, d in shapes]
-    if not only_shapes:
-        ours = ("XGBoost", "SCBoost", "SCBoost, paper form")
-        for i in range(repeat):
-            tasks += [
-                ("by rows", scaling_task("rows", m, n, 50, i)) for n in (10_000, 100_000, 1_000_000) for m in ours
-            ]
-            tasks += [
-                ("by rounds", scaling_task("rounds", m, 10_000, T, i)) for T in (50, 100, 200, 400, 800) for m in ours
-            ]
-        tasks += [
-            ("trees", matrix_task(method, n_threads, i))
-            for n_threads in threads
-            for i in range(repeat)
-            for method in (*methods, "RandomForest")
-            if method not in MATRIX_TWINS
-        ]
-        for m in ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form"):
-            tasks += [("memory", memory_task(m, 200_000, T)) for T in (50, 200)]
-        tasks += [("literal", literal_task(n, d)) for n, d in shapes]
-    with Progress(len(tasks), "bench") as progress:
-        for label, task in tasks:
-            task()
-            progress.step(label)
-    return results
+    file = ResultFile(output / "bench.csv", COLUMNS, KEY)
+    tasks = list(measurements(methods, shapes, threads, repeat, only_shapes=only_shapes))
+    machine = f"{multiprocessing.cpu_count()} cores, {platform.system()}"
+    with file.recorded(command, machine=machine, import_seconds=import_seconds()):
+        run_tasks(tasks, partial(measure, methods=methods), file)
+    return Results(file.path, KEY)
 
 
 @contextmanager
@@ -422,7 +349,7 @@ def profiled() -> Iterator[dict[str, float]]:
     from scboost.boosting.history import History
     from scboost.xgb.engine import XGBoostEngine
 
-    seconds = dict.fromkeys(("binning", "tree growth", "leaf assignment", "projection"), 0.0)
+    seconds = dict.fromkeys(PARTS, 0.0)
     watched: list[tuple[Any, str, str]] = [
         (xgb.QuantileDMatrix, "__init__", "binning"),
         (xgb.Booster, "boost", "tree growth"),
@@ -454,28 +381,32 @@ def profiled() -> Iterator[dict[str, float]]:
             seconds["leaf assignment"] -= seconds["tree growth"]
 
 
-def profile(output: Path, shapes: tuple[tuple[int, int], ...], threads: int = 1) -> list[dict[str, Any]]:
-    """Split the time of our fits and of XGBoost's into parts, count the trees' leaves; write profile.csv."""
-    rows = []
-    for n, d in shapes:
-        X, y = make_data(n, d)
-        for method in ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form"):
-            make_model(method, n, 2, threads).fit(X[:500], y[:500])
-            with profiled() as seconds:
-                start = time.perf_counter()
-                model = make_model(method, n, N_ROUNDS, threads).fit(X, y)
-                total = time.perf_counter() - start
-            seconds["the rest"] = total - sum(seconds.values())
-            shares = {part: round(value, 4) for part, value in seconds.items()}
-            leaves = sum(tree.count("leaf=") for tree in model.get_booster().get_dump()) / N_ROUNDS
-            shape = {"method": method, "rows": n, "columns": d, "leaves": leaves}
-            rows.append({**shape, "seconds": round(total, 4), **shares})
-    output.mkdir(parents=True, exist_ok=True)
-    with (output / "profile.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return rows
+def profile_fit(task: Measurement) -> Values:
+    """Split the time of a fit into its parts, and count the leaves of a tree."""
+    X, y = make_data(task.rows, task.columns)
+    make_model(task.method, task.rows, 2, task.threads).fit(X[:500], y[:500])
+    with profiled() as seconds:
+        start = time.perf_counter()
+        model = make_model(task.method, task.rows, N_ROUNDS, task.threads).fit(X, y)
+        total = time.perf_counter() - start
+    seconds["the rest"] = total - sum(seconds.values())
+    leaves = sum(tree.count("leaf=") for tree in model.get_booster().get_dump()) / N_ROUNDS
+    return {"leaves": leaves, "seconds": round(total, 4), **{part: round(v, 4) for part, v in seconds.items()}}
+
+
+@dataclass(frozen=True)
+class _Profile(Measurement):
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.method, str(self.rows), str(self.columns))
+
+
+def profile(output: Path, shapes: Sequence[Shape]) -> list[dict[str, str]]:
+    """Split the time of our fits and of XGBoost's into parts; profile.csv is written anew."""
+    methods = ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form")
+    tasks = [_Profile("profile", m, n, d, N_ROUNDS, 1, 0) for (n, d), m in product(shapes, methods)]
+    file = ResultFile(output / "profile.csv", ("leaves", "seconds", *PARTS, "the rest"), PROFILE_KEY)
+    return run_tasks(tasks, profile_fit, file, again=True)
 
 
 def exponent(x: list[float], seconds: list[float]) -> float:
@@ -483,23 +414,38 @@ def exponent(x: list[float], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(x), np.log(seconds), 1)[0])
 
 
-def ratio_table(results: Results, field: str, n_threads: int) -> list[str]:
-    """Markdown rows: each method's median over XGBoost's in the same run, for every shape."""
-    shapes = results.shapes()
-    methods = [m for m in (*METHODS, "literal") if results.has(kind="shape", method=m)]
-    lines = ["| | " + " | ".join(f"{n:,} x {d:,}" for n, d in shapes) + " |", "|---" * (len(shapes) + 1) + "|"]
-    for method in methods:
+def shapes_of(results: Results) -> list[Shape]:
+    """Shapes that were fitted, fewest rows first."""
+    return sorted({(int(row["rows"]), int(row["columns"])) for row in results.select(kind="shape")})
+
+
+def ratios(results: Results, field: str, method: str, base: str, shapes: Sequence[Shape], threads: int) -> list[float]:
+    """Medians of a method over those of another, for the shapes that were measured."""
+    found = []
+    for n, d in shapes:
+        key = {"kind": KINDS[field], "rows": n, "columns": d, "threads": threads}
+        found.append(results.median(field, method=method, **key) / results.median(field, method=base, **key))
+    return [ratio for ratio in found if not np.isnan(ratio)]
+
+
+def names_of(shapes: Iterable[Shape]) -> list[str]:
+    """Shapes as they stand in tables."""
+    return [f"{n:,} x {d:,}" for n, d in shapes]
+
+
+def ratio_table(results: Results, field: str, threads: int) -> str:
+    """Each method's median over XGBoost's in the same run, for every shape."""
+    shapes = shapes_of(results)
+    body = []
+    for method in (*METHODS, "literal"):
         cells = []
         for n, d in shapes:
-            key = {"kind": KINDS[field], "rows": n, "columns": d}
-            threads = 1 if method == "literal" else n_threads
-            own = results.median(field, method=method, threads=threads, **key)
-            base = results.median(field, method="XGBoost", threads=threads, **key)
-            absolute = f" ({base:.2f} s)" if method == "XGBoost" else ""
-            cells.append("" if np.isnan(own) else f"{own / base:.2f}{absolute}")
+            key = {"kind": KINDS[field], "rows": n, "columns": d, "threads": 1 if method == "literal" else threads}
+            own, base = (results.median(field, method=m, **key) for m in (method, "XGBoost"))
+            cells.append(number(own / base, 2, "") + (f" ({base:.2f} s)" if method == "XGBoost" else ""))
         if any(cells):
-            lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return lines
+            body.append([method, *cells])
+    return table(["", *names_of(shapes)], body)
 
 
 def doubling(results: Results, method: str) -> float:
@@ -518,153 +464,118 @@ def bytes_per_row_and_round(results: Results, method: str) -> float:
     return (above[1] - above[0]) / 200_000 / 150
 
 
-def targets(results: Results, import_time: float) -> list[str]:
-    """Markdown table: what we ask of ourselves beside what was measured."""
-    ratios, shapes = results.ratios, results.shapes()
-    wide = [shape for shape in shapes if shape[1] >= WIDE]
-    narrow = [shape for shape in shapes if shape[1] < WIDE]
-
-    lines = ["| | asked | 1 thread | 2 threads |", "|---|---|---|---|"]
+def targets(results: Results, import_time: float) -> str:
+    """Put what we ask of ourselves beside what was measured."""
+    shapes = shapes_of(results)
+    wide, narrow = [s for s in shapes if s[1] >= WIDE], [s for s in shapes if s[1] < WIDE]
+    large = [shape for shape in shapes if shape == (100_000, 30)]
+    fit, own, paper = "fit_seconds", "predict_seconds", "SCBoost, paper form"
+    body = []
 
     def add(label: str, limit: float, by_threads: list[list[float]], *, at_least: bool = False) -> None:
         cells = []
         for values in by_threads:
             met = all(value >= limit if at_least else value <= limit for value in values)
             cells.append(", ".join(f"{v:.2f}" if v < 10 else f"{v:.0f}" for v in values) + ("" if met else " (short)"))
-        asked = f"at {'least' if at_least else 'most'} {limit:g}"
-        lines.append(f"| {label} | {asked} | " + " | ".join(cells) + " |" + (" |" if len(cells) == 1 else ""))
+        body.append([label, f"at {'least' if at_least else 'most'} {limit:g}", *cells, *[""] * (2 - len(cells))])
 
-    def names(chosen: list[tuple[int, int]]) -> str:
-        return ", ".join(f"{n:,} x {d:,}" for n, d in chosen)
+    def against(label: str, limit: float, field: str, method: str, chosen: list[Shape]) -> None:
+        found = [ratios(results, field, method, "XGBoost", chosen, t) for t in (1, 2)]
+        add(f"{label} / XGBoost, {', '.join(names_of(chosen))}", limit, found)
 
-    both = (1, 2)
-    fit, own = "fit_seconds", "predict_seconds"
-    add(f"fit / XGBoost, {names(wide)}", 1.15, [ratios(fit, "SCBoost", "XGBoost", wide, t) for t in both])
-    add(f"fit / XGBoost, {names(narrow)}", 1.4, [ratios(fit, "SCBoost", "XGBoost", narrow, t) for t in both])
-    paper = [ratios(fit, "SCBoost, paper form", "XGBoost", shapes, t) for t in both]
-    add(f"paper form / XGBoost, {names(shapes)}", 1.8, paper)
-    add(
-        f"predict / XGBoost, {names(shapes)}",
-        1.05,
-        [ratios(own, "SCBoost", "XGBoost", shapes, t) for t in both],
-    )
-    add(
-        f"literal / SCBoost, {names(shapes)}",
-        20,
-        [ratios(fit, "literal", "SCBoost", shapes, 1)],
-        at_least=True,
-    )
-    large = [shape for shape in shapes if shape == (100_000, 30)]
-    add(f"literal / SCBoost, {names(large)}", 100, [ratios(fit, "literal", "SCBoost", large, 1)], at_least=True)
+    against("fit", 1.15, fit, "SCBoost", wide)
+    against("fit", 1.4, fit, "SCBoost", narrow)
+    against("paper form", 1.8, fit, paper, shapes)
+    against("predict", 1.05, own, "SCBoost", shapes)
+    for chosen, limit in ((shapes, 20), (large, 100)):
+        found = [ratios(results, fit, "literal", "SCBoost", chosen, 1)]
+        add(f"literal / SCBoost, {', '.join(names_of(chosen))}", limit, found, at_least=True)
     add("800 rounds / 400 rounds", 2.1, [[doubling(results, "SCBoost")]])
-    add(
-        "paper form: bytes per row and round remembered", 4, [[bytes_per_row_and_round(results, "SCBoost, paper form")]]
-    )
+    add("paper form: bytes per row and round remembered", 4, [[bytes_per_row_and_round(results, paper)]])
     add("memory of 5: bytes per row and round", 0, [[bytes_per_row_and_round(results, "SCBoost")]])
     add("seconds of `import scboost` above `import xgboost`", 0.3, [[import_time]])
-    return lines
+    return table(["", "asked", "1 thread", "2 threads"], body)
 
 
-def matrix_table(results: Results) -> list[str]:
-    """Markdown section: what `tree_matrix` takes, as multiples of the model's own prediction."""
-    n, d = MATRIX_SHAPE
-    lines = [
-        "## The matrix of all trees' predictions",
-        "",
-        f"`tree_matrix` of {N_ROUNDS} trees on {n:,} x {d}, over the model's own `predict_proba`; asked: at most 3.",
-        "",
-        "| | predict, 1 thread | ratio | predict, 2 threads | ratio |",
-        "|---|---|---|---|---|",
-    ]
-    for method in dict.fromkeys(row["method"] for row in results.rows if row["kind"] == "trees"):
+def matrix_table(results: Results) -> str:
+    """Write what `tree_matrix` takes, as multiples of the model's own prediction."""
+    body = []
+    for method in results.distinct("method", kind="trees"):
         cells = []
-        for n_threads in (1, 2):
-            key = {"kind": "trees", "method": method, "threads": n_threads}
+        for threads in (1, 2):
+            key = {"kind": "trees", "method": method, "threads": threads}
             own, matrix = (results.median(field, **key) for field in ("predict_seconds", "matrix_seconds"))
-            cells += [f"{own:.3f} s", f"{matrix / own:.2f}"] if results.has(**key) else ["", ""]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return lines
+            cells += [f"{own:.3f} s", f"{matrix / own:.2f}"] if results.select(**key) else ["", ""]
+        body.append([method, *cells])
+    return table(["", "predict, 1 thread", "ratio", "predict, 2 threads", "ratio"], body)
 
 
-def page(results: Results, output: Path, docs: Path) -> None:
-    """Write docs/speed.md and its figure from the result files."""
-    info = json.loads((output / "bench.json").read_text())
-    threads = sorted({int(r["threads"]) for r in results.rows if r["kind"] == "shape"})
-    lines = [
-        "# Speed",
-        "",
-        f"Made by `{info['command']}` on {info['date']}; {info['machine']}. "
-        + ", ".join(f"{name} {version}" for name, version in info["versions"].items())
-        + ".",
-        "",
-        (
-            f"{N_ROUNDS} rounds for every method, the same learning rate, depth 6 (31 leaves for LightGBM and "
-            "HistGradientBoosting, depth 5 for the rows that say so). Figures are ratios of medians to XGBoost "
-            "with the same shape of trees in the same run; fits and predictions alternate between the methods. "
-            "`SCBoost, paper form` projects on all history; compare it with `XGBoost, depth 5`. "
-            "`literal` is the algorithm as printed (an SVD a round, a scikit-learn tree); on shapes of more than "
-            f"{LITERAL_SIZE:,} numbers run for {LITERAL_ROUNDS} rounds and multiplied up to {N_ROUNDS}, a lower bound, "
-            "since its rounds grow dearer."
-        ),
-        "",
-        *targets(results, info["import_seconds"]),
-        "",
-    ]
-    for n_threads in threads:
-        lines += [
-            f"## Fit, {n_threads} thread{'s' * (n_threads > 1)}",
-            "",
-            *ratio_table(results, "fit_seconds", n_threads),
-            "",
-        ]
-        lines += [f"## Predict, {n_threads} thread{'s' * (n_threads > 1)}", ""]
-        lines += [*ratio_table(results, "predict_seconds", n_threads), ""]
-    lines += ["## Growth", "", "| | time ~ n^ | time ~ T^ | T = 800 / T = 400 |", "|---|---|---|---|"]
+def medians(results: Results, kind: str, method: str) -> tuple[list[int], list[float]]:
+    """Sizes (rows or rounds) and the median seconds of a fit at each."""
+    sizes = sorted({int(row[kind]) for row in results.select(kind=kind)})
+    return sizes, [results.median("fit_seconds", kind=kind, method=method, **{kind: size}) for size in sizes]
+
+
+def growth_table(results: Results) -> str:
+    """Exponents of rows and rounds."""
+    body = []
     for method in ("XGBoost", "SCBoost", "SCBoost, paper form"):
-        by = {}
-        for kind, field in (("rows", "rows"), ("rounds", "rounds")):
-            sizes = sorted({int(r[field]) for r in results.rows if r["kind"] == kind})
-            medians = [results.median("fit_seconds", kind=kind, method=method, **{field: size}) for size in sizes]
-            by[kind] = exponent([float(s) for s in sizes], medians) if sizes else float("nan")
-        lines.append(f"| {method} | {by['rows']:.2f} | {by['rounds']:.2f} | {doubling(results, method):.2f} |")
-    lines += ["", "16 columns; rows from 10,000 to 1,000,000 at 50 rounds, rounds from 50 to 800 at 10,000 rows.", ""]
-    lines += [
-        "## Memory",
-        "",
-        "| | peak of a fit, T = 50 | T = 200 | bytes per row and round above XGBoost |",
-        "|---|---|---|---|",
-    ]
+        by_rows, by_rounds = (medians(results, kind, method) for kind in ("rows", "rounds"))
+        slopes = [exponent(list(map(float, sizes)), seconds) for sizes, seconds in (by_rows, by_rounds)]
+        body.append([method, *(f"{v:.2f}" for v in (*slopes, doubling(results, method)))])
+    return table(["", "time ~ n^", "time ~ T^", "T = 800 / T = 400"], body)
+
+
+def memory_table(results: Results) -> str:
+    """Peaks of fits."""
+    body = []
     for method in (*BASES, *BASES.values()):
-        first, last = (results.median("peak_bytes", kind="memory", method=method, rounds=T) for T in (50, 200))
+        peaks = [results.median("peak_bytes", kind="memory", method=method, rounds=T) for T in (50, 200)]
         above = f"{bytes_per_row_and_round(results, method):.2f}" if method in BASES else ""
-        lines.append(f"| {method} | {first / 2**20:.0f} MB | {last / 2**20:.0f} MB | {above} |")
-    lines += [
-        "",
-        "200,000 rows, 16 columns, one thread; the fit alone in a process of its own, training rows not counted.",
-        "",
-    ]
-    if results.has(kind="trees"):
-        lines += [*matrix_table(results), ""]
-    if (output / "profile.csv").exists():
-        with (output / "profile.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        parts = [name for name in rows[0] if name not in {"method", "rows", "columns", "leaves", "seconds"}]
-        lines += [
-            "## Where the time goes",
-            "",
-            "| | | leaves a tree | seconds | " + " | ".join(parts) + " |",
-            "|---" * (len(parts) + 4) + "|",
+        body.append([method, *(f"{peak / 2**20:.0f} MB" for peak in peaks), above])
+    return table(["", "peak of a fit, T = 50", "T = 200", "bytes per row and round above XGBoost"], body)
+
+
+def profile_table(profiles: Results) -> str:
+    """Where the time goes."""
+    parts = (*PARTS, "the rest")
+    body = [
+        [
+            *names_of([(int(row["rows"]), int(row["columns"]))]),
+            row["method"],
+            f"{float(row['leaves']):.1f}",
+            *(f"{float(row[name]):.2f}" for name in ("seconds", *parts)),
         ]
-        for row in rows:
-            cells = " | ".join(f"{float(row[part]):.2f}" for part in parts)
-            shape = f"{int(row['rows']):,} x {int(row['columns']):,}"
-            head = f"| {shape} | {row['method']} | {float(row['leaves']):.1f} | {float(row['seconds']):.2f}"
-            lines.append(f"{head} | {cells} |")
-        lines += ["", WHERE_THE_TIME_GOES, ""]
-    lines += ["![Cost by rounds](figures/speed.png)", ""]
-    docs.mkdir(parents=True, exist_ok=True)
-    (docs / "speed.md").write_text("\n".join(lines))
-    _figure(results, docs / "figures" / "speed.png")
+        for row in profiles.rows
+    ]
+    return table(["", "", "leaves a tree", "seconds", *parts], body)
+
+
+def page_text(output: Path) -> str:
+    """Write the page from the result files in a folder."""
+    results, profiles = Results(output / "bench.csv", KEY), Results(output / "profile.csv", PROFILE_KEY)
+    made = results.runs[-1]
+    blocks = [
+        f"## {what}, {t} thread{'s' * (t > 1)}\n\n{ratio_table(results, field, t)}"
+        for t in sorted(map(int, results.distinct("threads", kind="shape")))
+        for what, field in (("Fit", "fit_seconds"), ("Predict", "predict_seconds"))
+    ]
+    return fill(
+        template("speed"),
+        versions=made_with(results),
+        made=results.made_by(),
+        machine=made["machine"],
+        rounds=N_ROUNDS,
+        literal_size=LITERAL_SIZE,
+        literal_rounds=LITERAL_ROUNDS,
+        targets=targets(results, made["import_seconds"]),
+        ratios="\n\n".join(blocks),
+        growth=growth_table(results),
+        memory=memory_table(results),
+        matrix_shape=names_of([MATRIX_SHAPE])[0],
+        matrix=matrix_table(results),
+        profile=profile_table(profiles),
+    )
 
 
 def _figure(results: Results, path: Path) -> None:
@@ -676,9 +587,8 @@ def _figure(results: Results, path: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for ax, kind, label in zip(axes, ("rows", "rounds"), ("rows (50 rounds)", "rounds (10,000 rows)"), strict=True):
         for method in ("XGBoost", "SCBoost", "SCBoost, paper form"):
-            sizes = sorted({int(r[kind]) for r in results.rows if r["kind"] == kind})
-            medians = [results.median("fit_seconds", kind=kind, method=method, **{kind: size}) for size in sizes]
-            ax.loglog(sizes, medians, marker="o", label=method)
+            sizes, seconds = medians(results, kind, method)
+            ax.loglog(sizes, seconds, marker="o", label=method)
         ax.set(xlabel=label, ylabel="fit, seconds")
         ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
         ax.minorticks_off()
@@ -711,44 +621,34 @@ def _shape(text: str) -> tuple[int, int]:
     return n, d
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab bench``."""
-    parser = subparsers.add_parser("bench", help="measure time and memory against the peers")
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab bench``."""
     parser.add_argument("--shapes", type=_shape, nargs="+", default=SHAPES, metavar="ROWSxCOLUMNS")
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--repeat", type=int, default=3, help="runs of each method (%(default)s)")
     parser.add_argument("--profile", action="store_true", help="also split our time into its parts")
     parser.add_argument("--only-shapes", action="store_true", help="fits and predictions of the shapes, nothing else")
+    parser.add_argument("--page-only", action="store_true", help="only write the page from the result files")
     parser.add_argument(
         "--output", type=Path, default=Path("scboost-bench"), help="folder of the results; goes on there (%(default)s)"
     )
     parser.add_argument("--docs", type=Path, default=Path("scboost-bench"), help="folder of the page (%(default)s)")
-    parser.set_defaults(func=_command)
 
 
-def _command(args: argparse.Namespace) -> int:
-    import platform
-    from datetime import datetime, timezone
-
+def main(args: argparse.Namespace) -> int:
+    """Measure, print the ratios and write the page."""
     if args.repeat < 1:
-        print(f"--repeat {args.repeat}: at least 1", file=sys.stderr)
-        return 2
-    results = run(args.output, tuple(args.shapes), tuple(args.threads), args.repeat, only_shapes=args.only_shapes)
-    if args.profile:
-        profile(args.output, tuple(args.shapes))
-    info = {
-        "command": "scboost " + " ".join(sys.argv[1:]),
-        "date": datetime.now(timezone.utc).date().isoformat(),
-        "machine": f"{multiprocessing.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}",
-        "versions": versions(),
-        "import_seconds": import_seconds(),
-    }
-    (args.output / "bench.json").write_text(json.dumps(info, indent=1) + "\n")
+        raise ValueError(f"--repeat must be at least 1, got {args.repeat}")
+    if not args.page_only:
+        words = ["--threads", *map(str, args.threads), "--repeat", str(args.repeat)]
+        command = shlex.join(["scboost-lab", "bench", *words])
+        run(args.output, args.shapes, args.threads, args.repeat, only_shapes=args.only_shapes, command=command)
+        if args.profile:
+            profile(args.output, args.shapes)
+    results = Results(args.output / "bench.csv", KEY)
+    for threads, field in product(args.threads, KINDS):
+        print(f"\n{field}, {threads} thread(s), ratio to XGBoost\n{ratio_table(results, field, threads)}")
     if not args.only_shapes:
-        page(results, args.output, args.docs)
-    for n_threads in args.threads:
-        print(f"\nfit, {n_threads} thread(s), ratio to XGBoost")
-        print("\n".join(ratio_table(results, "fit_seconds", n_threads)))
-        print(f"\npredict, {n_threads} thread(s), ratio to XGBoost")
-        print("\n".join(ratio_table(results, "predict_seconds", n_threads)))
+        write(args.docs / "speed.md", page_text(args.output))
+        _figure(results, args.docs / "figures" / "speed.png")
     return 0

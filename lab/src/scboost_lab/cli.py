@@ -1,4 +1,4 @@
-"""The command ``scboost-lab``."""
+"""The command ``scboost-lab``; only the sub-command that is run is imported."""
 
 from __future__ import annotations
 
@@ -8,34 +8,73 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from scboost import __version__
+COMMANDS = {
+    "demo": "compare SCBoost with the installed peers on embedded data",
+    "bench": "measure time and memory against the peers",
+    "datasets": "list, fetch and check the paper's ten data sets",
+    "reproduce": "run the paper's tables and figures",
+    "study": "run the study that the default was chosen by",
+    "realdata": "compare the defaults with other libraries on real tables",
+    "pruning": "measure redundancy and pruning on real data",
+    "readme": "write the README's table and speeds from the results",
+}
+"""Modules of this package that describe their ``arguments`` and have a ``main``."""
 
-COMMANDS = ("demo", "bench", "datasets", "reproduce", "study", "realdata", "pruning")
-"""Modules of this package that add a sub-command of the same name."""
 
+def _version() -> str:
+    from scboost import __version__
 
-def parser() -> argparse.ArgumentParser:
-    """Return the argument parser with all sub-commands."""
-    main_parser = argparse.ArgumentParser(prog="scboost-lab", description="The experiments behind scboost.")
-    main_parser.add_argument("--version", action="version", version=f"scboost {__version__}")
-    subparsers = main_parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name in COMMANDS:
-        import_module(f"scboost_lab.{name}").add_parser(subparsers)
-    return main_parser
+    return f"scboost {__version__}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a sub-command; return its exit code."""
-    args = parser().parse_args(argv)
+    """Run a sub-command; return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The words after ``scboost-lab``; those of the process otherwise.
+
+    Returns
+    -------
+    int
+        2 for wrong arguments, missing data, a missing package or a full disk; 130 after an interrupt.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="scboost-lab", description="The experiments behind scboost.")
+    parser.add_argument("--version", action="store_true", help="show the version of scboost and exit")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = subparsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name in words[:1]:
+            import_module(f"scboost_lab.{name}").arguments(command)
+    args = parser.parse_args(words)
+    if args.version:
+        print(_version())
+        return 0
+    if not words:
+        parser.error("a command is missing")
+    return run(words[0], args)
+
+
+def run(name: str, args: argparse.Namespace) -> int:
+    """Run a sub-command with parsed arguments and turn what goes wrong into a sentence and an exit code."""
+    from scboost_lab.datasets import DataError
+    from scboost_lab.results import StorageError
+    from scboost_lab.runner import NotInstalledError
+
     try:
-        code = int(args.func(args) or 0)
+        code = int(import_module(f"scboost_lab.{name}").main(args) or 0)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; finished results are kept", file=sys.stderr)
+        print("\nstopped; finished results are kept, the same command goes on", file=sys.stderr)
         return 130
+    except (DataError, NotInstalledError, StorageError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     return code
 
 

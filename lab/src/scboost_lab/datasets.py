@@ -1,14 +1,14 @@
-"""The paper's ten data sets: a registry, a loader that checks what it gets, and ``scboost-lab datasets``.
+"""The one place where data are read: the paper's ten sets, other Parquet files, and ``scboost-lab datasets``.
 
-A set comes from OpenML (scikit-learn's cached ``fetch_openml``) or from a directory of Parquet files.
-What cannot be had raises `DataError`; nothing is replaced silently.
+One of the ten comes from OpenML (scikit-learn's cached ``fetch_openml``) or from a directory of Parquet files, and is
+checked against a registry. What cannot be had raises `DataError`; nothing is replaced silently.
 """
 
 import argparse
 import hashlib
 import os
-import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DATA_DIR_VARIABLE = "SCBOOST_DATA_DIR"
+SEED = 42
 
 
 class DataError(RuntimeError):
@@ -44,6 +45,8 @@ class DatasetInfo:
         Rows and positives of the file where they differ from OpenML's.
     checksum : str or None
         `content_checksum` of the file, 16 hexadecimal digits.
+    openml_checksum : str or None
+        `content_checksum` of what OpenML holds, where it is known; scikit-learn checks the download's own MD5 as well.
     undersampled : bool
         The paper balances the classes by random undersampling.
     note : str
@@ -63,6 +66,7 @@ class DatasetInfo:
     file_positive: int = 1
     file_rows: int | None = None
     file_columns: int | None = None
+    openml_checksum: str | None = None
     undersampled: bool = False
     note: str = ""
 
@@ -126,7 +130,19 @@ REGISTRY: dict[str, DatasetInfo] = {
             undersampled=True,
             note="from OpenML only: there is no Parquet file",
         ),
-        DatasetInfo("QSAR", 1494, 1, "Class", "2", 1055, 41, 356, "qsar_biodeg", "19dedeed031edb7e"),
+        DatasetInfo(
+            "QSAR",
+            1494,
+            1,
+            "Class",
+            "2",
+            1055,
+            41,
+            356,
+            "qsar_biodeg",
+            "19dedeed031edb7e",
+            openml_checksum="19dedeed031edb7e",  # the file is an export of OpenML's
+        ),
         DatasetInfo(
             "Scene",
             312,
@@ -255,28 +271,104 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     return _from_openml(entry) if directory is None else _from_parquet(entry, directory)
 
 
-def _from_parquet(entry: DatasetInfo, directory: Path) -> Dataset:
+def require_data_dir(data_dir: str | os.PathLike[str] | None) -> str:
+    """Return the directory of Parquet files, for sets that can only be had from there."""
+    directory = resolve_data_dir(data_dir)
+    if directory is None:
+        raise DataError(f"these sets are read from Parquet files: give --data-dir or set {DATA_DIR_VARIABLE}")
+    return str(directory)
+
+
+def read_parquet(stem: str, directory: str | os.PathLike[str]) -> tuple[Any, NDArray[Any]]:
+    """Read a Parquet file of features and a column ``target``.
+
+    Parameters
+    ----------
+    stem : str
+        Name of the file without its ending.
+    directory : path
+        Where it is.
+
+    Returns
+    -------
+    X : pandas.DataFrame of shape (n, d)
+    y : ndarray of shape (n,)
+    """
     import pandas as pd
 
-    if entry.file is None:
-        raise DataError(f"{entry.name}: {entry.note}")
-    path = directory / f"{entry.file}.parquet"
+    path = Path(directory) / f"{stem}.parquet"
     if not path.is_file():
-        raise DataError(f"{entry.name}: there is no {path.name} in {str(directory)!r}")
+        raise DataError(f"there is no {path.name} in {str(directory)!r}")
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
-        raise DataError(f"{entry.name}: {path.name} cannot be read, it may be truncated ({error})") from error
+        raise DataError(f"{path.name} cannot be read, it may be truncated ({error})") from error
     if "target" not in frame.columns:
-        raise DataError(f"{entry.name}: {path.name} has no column 'target'")
-    y = (frame["target"].to_numpy() == entry.file_positive).astype(np.int64)
-    dataset = _checked(entry, frame.drop(columns="target"), y, f"parquet:{entry.file}")
-    if dataset.checksum != entry.checksum:
-        raise DataError(
-            f"{entry.name}: {path.name} has checksum {dataset.checksum}, the registry says {entry.checksum}: "
-            "the file is not the one the results were made with"
-        )
-    return dataset
+        raise DataError(f"{path.name} has no column 'target'")
+    return frame.drop(columns="target"), frame["target"].to_numpy()
+
+
+@lru_cache(maxsize=1)
+def table(stem: str, data_dir: str, row_cap: int) -> tuple[Any, NDArray[Any]]:
+    """Read features as a pandas table and the target, of a random part of the rows if there are more than `row_cap`."""
+    X, y = read_parquet(stem, data_dir)
+    if len(X) > row_cap:
+        X = X.sample(row_cap, random_state=SEED)
+        y = y[X.index.to_numpy()]
+    return X.reset_index(drop=True), y
+
+
+@lru_cache(maxsize=4)
+def matrix(stem: str, data_dir: str, row_cap: int, column_cap: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Read a set of two classes as numbers, at most `row_cap` rows (stratified) and `column_cap` columns, drawn once.
+
+    Parameters
+    ----------
+    stem : str
+        Name of the Parquet file; its ``target`` is 1 for the positive class.
+    data_dir : str
+        Directory of the files.
+    row_cap, column_cap : int
+        Largest number of rows and of columns.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+        Category columns hold the number of the category, missing values are NaN.
+    y : ndarray of shape (n,)
+    """
+    from sklearn.model_selection import train_test_split
+
+    frame, target = read_parquet(stem, data_dir)
+    y = target.astype(np.int64)
+    rng = np.random.default_rng(SEED)
+    if frame.shape[1] > column_cap:
+        frame = frame.iloc[:, np.sort(rng.permutation(frame.shape[1])[:column_cap])]
+    if len(y) > row_cap:
+        rows = train_test_split(np.arange(len(y)), train_size=row_cap, stratify=y, random_state=SEED)[0]
+        frame, y = frame.iloc[np.sort(rows)], y[np.sort(rows)]
+    return np.column_stack([_numbers(frame[column]) for column in frame.columns]), y
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    codes, _ = pd.factorize(column, sort=True)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))
+
+
+def _from_parquet(entry: DatasetInfo, directory: Path) -> Dataset:
+    if entry.file is None:
+        raise DataError(f"{entry.name}: {entry.note}")
+    try:
+        frame, target = read_parquet(entry.file, directory)
+    except DataError as error:
+        raise DataError(f"{entry.name}: {error}") from error
+    y = (target == entry.file_positive).astype(np.int64)
+    shape = entry.file_rows or entry.n_rows, entry.file_columns or entry.n_columns
+    return _checked(entry, frame, y, f"parquet:{entry.file}", shape, entry.checksum)
 
 
 def _from_openml(entry: DatasetInfo) -> Dataset:
@@ -292,20 +384,20 @@ def _from_openml(entry: DatasetInfo) -> Dataset:
     if entry.openml_target not in frame.columns:
         raise DataError(f"{entry.name}: OpenML {entry.openml_id} has no column {entry.openml_target!r}")
     y = (frame[entry.openml_target].astype(str) == entry.openml_positive).to_numpy().astype(np.int64)
-    return _checked(entry, frame.drop(columns=entry.openml_target), y, f"openml:{entry.openml_id}")
+    source, shape = f"openml:{entry.openml_id}", (entry.n_rows, entry.n_columns)
+    return _checked(entry, frame.drop(columns=entry.openml_target), y, source, shape, entry.openml_checksum)
 
 
-def _checked(entry: DatasetInfo, frame: Any, y: NDArray[np.int64], source: str) -> Dataset:
-    """Turn the frame into numbers and compare its shape and its positives with the registry."""
+def _checked(
+    entry: DatasetInfo, frame: Any, y: NDArray[np.int64], source: str, shape: tuple[int, int], checksum: str | None
+) -> Dataset:
+    """Turn the frame into numbers and compare its shape, its positives and its content with the registry."""
     import pandas as pd
 
-    from_file = source.startswith("parquet")
-    rows = entry.file_rows if from_file and entry.file_rows else entry.n_rows
-    columns = entry.file_columns if from_file and entry.file_columns else entry.n_columns
-    if frame.shape != (rows, columns):
+    if frame.shape != shape:
         raise DataError(
             f"{entry.name}: {source} has {frame.shape[0]} rows and {frame.shape[1]} features, "
-            f"expected {rows} and {columns}"
+            f"expected {shape[0]} and {shape[1]}"
         )
     if int(y.sum()) != entry.n_positive:
         raise DataError(f"{entry.name}: {source} has {int(y.sum())} positives, expected {entry.n_positive}")
@@ -316,7 +408,27 @@ def _checked(entry: DatasetInfo, frame: Any, y: NDArray[np.int64], source: str) 
         except (TypeError, ValueError) as error:
             raise DataError(f"{entry.name}: column {column!r} is not numeric ({error})") from error
     X = np.column_stack(arrays)
-    return Dataset(entry.name, X, y, source, content_checksum([str(c) for c in frame.columns], X, y))
+    found = content_checksum([str(c) for c in frame.columns], X, y)
+    if checksum is not None and found != checksum:
+        raise DataError(
+            f"{entry.name}: {source} has checksum {found}, the registry says {checksum}: "
+            "these are not the rows that the results were made with"
+        )
+    return Dataset(entry.name, X, y, source, found)
+
+
+whole = lru_cache(maxsize=2)(load)
+"""Load one of the ten sets, once for all its folds."""
+
+
+@lru_cache(maxsize=2)
+def prepared(name: str, data_dir: str | None, seed: int = SEED) -> Dataset:
+    """Load a set; Creditcard and OVA_Uterus come undersampled, as in the paper, before the folds are cut."""
+    dataset = whole(name, data_dir)
+    if not info(name).undersampled:
+        return dataset
+    rows = undersample(dataset.y, seed)
+    return Dataset(dataset.name, dataset.X[rows], dataset.y[rows], dataset.source, dataset.checksum)
 
 
 def undersample(y: NDArray[np.int64], seed: int, *, replace: bool = False) -> NDArray[np.int64]:
@@ -368,26 +480,18 @@ def oversample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     return np.concatenate([np.arange(len(y)), repeats])
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab datasets``."""
-    parser = subparsers.add_parser(
-        "datasets",
-        help="list, fetch and check the paper's ten data sets",
-        description="List the paper's ten data sets; with --check load and verify each.",
-    )
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab datasets``."""
+    parser.description = "List the paper's ten data sets; with --check load and verify each."
     parser.add_argument("names", nargs="*", metavar="NAME", help="sets to show (default: all ten)")
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE}, else OpenML)")
     parser.add_argument("--check", action="store_true", help="fetch (or read) each set and verify it")
-    parser.set_defaults(func=_command)
 
 
-def _command(args: argparse.Namespace) -> int:
-    try:
-        entries = [info(name) for name in args.names] or list(REGISTRY.values())
-        directory = resolve_data_dir(args.data_dir)
-    except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+def main(args: argparse.Namespace) -> int:
+    """List the sets, and check them if asked."""
+    entries = [info(name) for name in args.names] or list(REGISTRY.values())
+    directory = resolve_data_dir(args.data_dir)
     print(f"{'name':<12} {'OpenML':>6} v {'target':<12} {'positive':<8} {'rows':>7} {'cols':>5} {'pos.':>6} sha")
     missing = 0
     for entry in entries:

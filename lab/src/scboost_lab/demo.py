@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
+import importlib.util
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,22 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scboost import SCBoostClassifier, redundancy_report
+from scboost import redundancy_report
 from scboost.estimators.progress import Progress
 from scboost.redundancy import RedundancyReport
-from scboost_lab.baselines import make
-from scboost_lab.protocol import NotInstalledError
+from scboost_lab.models import HGB, LIBRARIES, SCBOOST, make
+from scboost_lab.runner import NotInstalledError
+from scboost_lab.scoring import folds, scores, timed
 
 Array = npt.NDArray[np.float64]
 PLAIN = "SCBoost, no projection"
-METHODS = ("SCBoost", PLAIN, "XGB", "LGBM", "CAT", "HistGB", "RF")
-NAMES = {
-    "XGB": "XGBoost",
-    "LGBM": "LightGBM",
-    "CAT": "CatBoost",
-    "HistGB": "HistGradientBoosting",
-    "RF": "random forest",
-}
+METHODS = (SCBOOST, PLAIN, "XGB", "LGBM", "CAT", HGB, "RF")
 N_FOLDS = 3
 
 
@@ -65,15 +59,14 @@ def data_sets() -> dict[str, tuple[Array, Array]]:
     }
 
 
+def name_of(method: str) -> str:
+    """Name of a method in the table."""
+    return LIBRARIES[method].name if method in LIBRARIES else method
+
+
 def make_model(method: str) -> Any:
     """Make an unfitted model: 100 trees, one thread, otherwise defaults."""
-    if method == PLAIN:
-        return SCBoostClassifier(projection_strength=0, random_state=0, n_jobs=1)
-    if method == "HistGB":
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        return HistGradientBoostingClassifier(random_state=0)
-    return make(method, 0)
+    return make(SCBOOST, 0, projection_strength=0) if method == PLAIN else make(method, 0)
 
 
 def measure(model: Any, X: Array) -> RedundancyReport:
@@ -85,35 +78,23 @@ def measure(model: Any, X: Array) -> RedundancyReport:
 
 def evaluate(data: str, X: Array, y: Array, method: str, step: Callable[[], None]) -> Result | None:
     """Cross-validate one method; None if its package is not installed."""
-    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
-    from sklearn.model_selection import StratifiedKFold
     from threadpoolctl import threadpool_limits
 
-    scores = []
-    for train, test in StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y):
+    found = []
+    for train, test in folds(y, 0, N_FOLDS):
         try:
             model = make_model(method)
         except NotInstalledError:
             return None
-        start = time.perf_counter()
         with threadpool_limits(1):
-            model.fit(X[train], y[train])
-        seconds = time.perf_counter() - start
-        p = model.predict_proba(X[test])[:, 1]
+            probability, seconds = timed(model, X[train], y[train], X[test])
+        score = scores(y[test].astype(np.int64), probability[:, 1])
         report = measure(model, X[test])
-        scores.append(
-            (
-                accuracy_score(y[test], p > 0.5),
-                roc_auc_score(y[test], p),
-                log_loss(y[test], p),
-                seconds,
-                report.n_trees,
-                report.redundancy,
-            )
-        )
+        values = [score[name] for name in ("ACC", "AUC", "log_loss")]
+        found.append([*values, seconds["fit_seconds"], report.n_trees, report.redundancy])
         step()
-    accuracy, auc, loss, seconds, n_trees, redundancy = np.mean(scores, axis=0)
-    return Result(data, method, accuracy, auc, loss, seconds, round(n_trees), redundancy)
+    accuracy, auc, loss, fit_seconds, n_trees, redundancy = np.mean(found, axis=0)
+    return Result(data, method, accuracy, auc, loss, fit_seconds, round(n_trees), redundancy)
 
 
 def table(results: list[Result]) -> str:
@@ -139,7 +120,7 @@ def table(results: list[Result]) -> str:
             ]
             redundancy = f"{r.redundancy:.3f}{'*' if r.redundancy == best['redundancy'] else ' '}"
             lines.append(
-                f"  {NAMES.get(r.method, r.method):<24}"
+                f"  {name_of(r.method):<24}"
                 + "".join(f"{f:>10}" for f in figures)
                 + f"{r.fit_seconds:>8.2f}{r.n_trees:>7}{redundancy:>12}"
             )
@@ -185,8 +166,8 @@ def figure(path: Path, X: Array, y: Array) -> None:
     axes[1].set_ylim(bottom=1e-3)
     axes[1].legend(frameon=False)
 
-    story = models["SCBoost"].rounds_
-    axes[2].plot(story["round"], story["energy_removed"], color="C0")
+    log = models["SCBoost"].rounds_
+    axes[2].plot(log["round"], log["energy_removed"], color="C0")
     axes[2].set(
         title="What the latest trees had already said",
         xlabel="round",
@@ -203,16 +184,18 @@ def figure(path: Path, X: Array, y: Array) -> None:
 
 def run(output: Path) -> list[Result]:
     """Evaluate every method on every set, print the table, draw the figure."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise NotInstalledError("the demo draws a figure and needs matplotlib: pip install 'scboost[plot]'")
     sets = data_sets()
     results = []
     missing = set()
     with Progress(len(sets) * len(METHODS) * N_FOLDS, "fitting") as progress:
         for data, (X, y) in sets.items():
             for method in METHODS:
-                note = f"{data}: {NAMES.get(method, method)}"
+                note = f"{data}: {name_of(method)}"
                 result = evaluate(data, X, y, method, lambda note=note: progress.step(note))  # type: ignore[misc]
                 if result is None:
-                    missing.add(NAMES[method])
+                    missing.add(name_of(method))
                 else:
                     results.append(result)
     print(table(results))
@@ -224,13 +207,12 @@ def run(output: Path) -> list[Result]:
     return results
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab demo``."""
-    parser = subparsers.add_parser("demo", help="compare SCBoost with the installed peers on embedded data")
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab demo``."""
     parser.add_argument("--output", type=Path, default=Path("scboost-demo"), help="folder of the figure (%(default)s)")
-    parser.set_defaults(func=_command)
 
 
-def _command(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
+    """Run the demo."""
     run(args.output)
     return 0

@@ -7,13 +7,12 @@ Treatments that need no weights are also fitted on the rows for the weights: a u
 
 import argparse
 import hashlib
-import json
 import shlex
-import sys
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from scboost import SCBoostClassifier
 from scboost.plotting import plot_report, plot_trees_kept
 from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
 from scboost.weighting import nonnegative_weights
-from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
-from scboost_lab.protocol import SCORES, ResultFile, Row, StorageError, Task, run_tasks, scores, write_provenance
-from scboost_lab.study import load_set
+from scboost_lab.datasets import DATA_DIR_VARIABLE, matrix, require_data_dir
+from scboost_lab.models import make
+from scboost_lab.page import fill, made_with, number, table, template, write
+from scboost_lab.results import ResultFile, Results, Row
+from scboost_lab.runner import Task, run_tasks
+from scboost_lab.scoring import SCORES, scores
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -35,7 +36,8 @@ Labels = NDArray[np.int64]
 SETS = ("credit_g", "qsar_biodeg", "jasmine", "phoneme", "kc1", "sylvine", "spambase", "elevators")
 CHOSEN_ON = ("credit_g", "qsar_biodeg", "phoneme", "kc1", "sylvine", "spambase")
 """Sets on which the defaults of `prune` were chosen, with other cuts and row caps."""
-LIBRARIES = ("XGBoost", "LightGBM", "CatBoost", "RandomForest", "SCBoost")
+LIBRARIES = {"XGBoost": "XGB", "LightGBM": "LGBM", "CatBoost": "CAT", "RandomForest": "RF", "SCBoost": "SCBoost"}
+"""Names in the file, and in the factory."""
 N_TREES = 100
 SIZES = (50, 25, 10)
 ROW_CAP = 3000
@@ -63,31 +65,15 @@ COLUMNS = (
 )
 
 
-def make(library: str, n_trees: int, seed: int) -> Any:
-    """Return an unfitted model: the library's defaults, except 100 trees and learning rate 0.1.
+def unfitted(library: str, n_trees: int, seed: int) -> Any:
+    """Return a model with the library's defaults, except 100 trees and learning rate 0.1.
 
     A model with fewer trees learns faster in proportion, up to 0.5. CatBoost and SCBoost choose their own rates.
     """
-    rate = min(0.5, 0.1 * N_TREES / n_trees)
-    if library == "XGBoost":
-        from xgboost import XGBClassifier
-
-        return XGBClassifier(n_estimators=n_trees, learning_rate=rate, n_jobs=1, random_state=seed)
-    if library == "LightGBM":
-        from lightgbm import LGBMClassifier
-
-        return LGBMClassifier(n_estimators=n_trees, learning_rate=rate, n_jobs=1, random_state=seed, verbose=-1)
-    if library == "CatBoost":
-        from catboost import CatBoostClassifier
-
-        return CatBoostClassifier(
-            iterations=n_trees, thread_count=1, random_seed=seed, verbose=0, allow_writing_files=False
-        )
-    if library == "RandomForest":
-        from sklearn.ensemble import RandomForestClassifier
-
-        return RandomForestClassifier(n_estimators=n_trees, n_jobs=1, random_state=seed)
-    return SCBoostClassifier(n_estimators=n_trees, n_jobs=1, random_state=seed)
+    rate: dict[str, Any] = (
+        {"learning_rate": min(0.5, 0.1 * N_TREES / n_trees)} if library in {"XGBoost", "LightGBM"} else {}
+    )
+    return make(LIBRARIES[library], seed, n_estimators=n_trees, **rate)
 
 
 @lru_cache(maxsize=1)
@@ -95,7 +81,7 @@ def rows_of(dataset: str, data_dir: str, repeat: int) -> tuple[Array, Labels, Ar
     """Return X and y of the rows to fit, to weigh and to score; missing values become column medians."""
     from sklearn.model_selection import train_test_split
 
-    X, y = load_set(dataset, data_dir, ROW_CAP, COLUMN_CAP)
+    X, y = matrix(dataset, data_dir, ROW_CAP, COLUMN_CAP)
     X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
     X_fit, X_rest, y_fit, y_rest = train_test_split(X, y, test_size=0.5, stratify=y, random_state=repeat)
     X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=repeat)
@@ -106,7 +92,7 @@ def rows_of(dataset: str, data_dir: str, repeat: int) -> tuple[Array, Labels, Ar
 def fitted(dataset: str, data_dir: str, repeat: int, library: str) -> Any:
     """Return the model that is pruned."""
     X, y, *_ = rows_of(dataset, data_dir, repeat)
-    return make(library, N_TREES, repeat).fit(X, y)
+    return unfitted(library, N_TREES, repeat).fit(X, y)
 
 
 def treat(task: Task, data_dir: str) -> dict[str, float | int | str]:
@@ -118,9 +104,9 @@ def treat(task: Task, data_dir: str) -> dict[str, float | int | str]:
     extra: dict[str, float | int | str] = {}
     start = time.perf_counter()
     if name == "new model of":
-        model = make(task.method, k, task.fold).fit(X_fit, y_fit)
+        model = unfitted(task.method, k, task.fold).fit(X_fit, y_fit)
     elif name in {"all trees, more rows", NEW}:
-        model = make(task.method, k or N_TREES, task.fold)
+        model = unfitted(task.method, k or N_TREES, task.fold)
         model.fit(np.vstack([X_fit, X_val]), np.r_[y_fit, y_val])
     elif name == "re-weighted":
         model = reweight(model, X_val, y_val).model
@@ -192,8 +178,9 @@ def run(
     data_dir: str | None = None,
     *,
     sets: Sequence[str] = SETS,
-    libraries: Sequence[str] = LIBRARIES,
+    libraries: Sequence[str] = tuple(LIBRARIES),
     repeats: int = N_REPEATS,
+    command: str = "",
 ) -> list[Row]:
     """Run what is not in the file yet; return the rows.
 
@@ -205,25 +192,19 @@ def run(
         Directory of Parquet files; the environment variable SCBOOST_DATA_DIR otherwise.
     sets, libraries : sequence of str
     repeats : int
+    command : str
+        What the record beside the file says made the rows.
     """
-    directory = resolve_data_dir(data_dir)
-    if directory is None:
-        raise DataError(f"give --data-dir or set {DATA_DIR_VARIABLE}: the sets are Parquet files")
-    tasks = [
-        Task(dataset, library, repeat, setting)
-        for repeat in range(repeats)
-        for dataset in sets
-        for library in libraries
-        for setting in TREATMENTS
-    ]
-    rows = run_tasks(tasks, partial(treat, data_dir=str(directory)), ResultFile(out, COLUMNS))
-    write_provenance(
-        out,
-        command=shlex.join(["scboost-lab", *sys.argv[1:]]),
-        data={name: _checksum(directory / f"{name}.parquet") for name in sets},
-        extra={"row_cap": ROW_CAP, "column_cap": COLUMN_CAP, "repeats": repeats, "trees": N_TREES},
-    )
-    return rows
+    directory = require_data_dir(data_dir)
+    tasks = [Task(d, m, r, s) for r, d, m, s in product(range(repeats), sets, libraries, TREATMENTS)]
+    results = ResultFile(out, COLUMNS)
+    caps = {"row_cap": ROW_CAP, "column_cap": COLUMN_CAP, "repeats": repeats, "trees": N_TREES}
+
+    def data() -> dict[str, str]:
+        return {name: _checksum(Path(directory) / f"{name}.parquet") for name in sets}
+
+    with results.recorded(command, data=data, **caps):
+        return run_tasks(tasks, partial(treat, data_dir=directory), results)
 
 
 def _checksum(path: Path) -> str:
@@ -234,73 +215,50 @@ def _checksum(path: Path) -> str:
 # --- the page --------------------------------------------------------------------------------------------------
 
 
-class _Table:
-    """Means of a column over chosen rows."""
+def _redundancy(results: Results, libraries: Sequence[str]) -> str:
+    columns = {"effective_rank": 1, "redundancy": 3, "disagreement": 3, "q_statistic": 3}
+    lines = [
+        [m, *(number(results.mean(c, method=m, setting="all trees"), d, "") for c, d in columns.items())]
+        for m in libraries
+    ]
+    return table(["library", "effective rank", "redundancy", "disagreement", "Q-statistic"], lines)
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self.rows = [row for row in rows if row["status"] == "ok"]
 
-    def values(self, column: str, **chosen: str) -> list[float]:
-        return [
-            float(row[column])
-            for row in self.rows
-            if row[column] and all(row[name] == value for name, value in chosen.items())
+def _by_library(results: Results, libraries: Sequence[str]) -> str:
+    columns = {"trees": 0, "AUC": 4, "log_loss": 4, "ACC": 4, "predict_ms": 1}
+    header = ["", "trees", "AUC", "log-loss", "accuracy", "predict 20,000 rows, ms"]
+    blocks = []
+    for library in libraries:
+        lines = [
+            [t, *(number(results.mean(c, method=library, setting=t), d, "") for c, d in columns.items())]
+            for t in TREATMENTS
         ]
-
-    def mean(self, column: str, **chosen: str) -> float:
-        values = self.values(column, **chosen)
-        return float(np.mean(values)) if values else float("nan")
+        blocks.append(f"### {library}\n\n{table(header, lines)}")
+    return "\n\n".join(blocks)
 
 
-def _cells(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _by_set(results: Results, sets: Sequence[str], libraries: Sequence[str]) -> str:
+    lines = []
+    for dataset, library in product(sets, libraries):
+        cells = []
+        for setting in BY_SET:
+            chosen = {"dataset": dataset, "method": library, "setting": setting}
+            cells.append(" / ".join(number(results.mean(c, **chosen)) for c in ("AUC", "log_loss")))
+        lines.append([dataset, library, *cells])
+    return table(["set", "library", *BY_SET], lines)
 
 
-def _number(value: float, digits: int) -> str:
-    return "" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _treatments(table: _Table, library: str) -> list[str]:
-    lines = [
-        f"### {library}",
-        "",
-        _cells("", "trees", "AUC", "log-loss", "accuracy", "predict 20,000 rows, ms"),
-        "|---|---|---|---|---|---|",
-    ]
-    for treatment in TREATMENTS:
-        chosen = {"method": library, "setting": treatment}
-        numbers = [table.mean(column, **chosen) for column in ("trees", "AUC", "log_loss", "ACC", "predict_ms")]
-        digits = (0, 4, 4, 4, 1)
-        cells = (_number(x, d) for x, d in zip(numbers, digits, strict=True))
-        lines.append(_cells(treatment, *cells))
-    return [*lines, ""]
-
-
-def _by_set(table: _Table, sets: Sequence[str], libraries: Sequence[str]) -> list[str]:
-    lines = [
-        _cells("set", "library", *BY_SET),
-        "|---|---|" + "---|" * len(BY_SET),
-    ]
-    for dataset in sets:
-        for library in libraries:
-            cells = []
-            for setting in BY_SET:
-                chosen = {"dataset": dataset, "method": library, "setting": setting}
-                cells.append(f"{table.mean('AUC', **chosen):.4f} / {table.mean('log_loss', **chosen):.4f}")
-            lines.append(_cells(dataset, library, *cells))
-    return [*lines, ""]
-
-
-def _verdict(table: _Table, sets: Sequence[str], libraries: Sequence[str], other: str, size: int) -> str:
+def _verdict(results: Results, sets: Sequence[str], libraries: Sequence[str], other: str, size: int) -> str:
     """Say in a sentence what pruning to a size costs against another treatment."""
-    auc, loss, names = [], [], []
-    for dataset in sets:
-        for library in libraries:
-            pruned = {"dataset": dataset, "method": library, "setting": f"pruned to {size}"}
-            against = {"dataset": dataset, "method": library, "setting": other}
-            auc.append(table.mean("AUC", **pruned) - table.mean("AUC", **against))
-            loss.append(table.mean("log_loss", **pruned) - table.mean("log_loss", **against))
-            names.append(f"{library} on {dataset}")
+    names = [f"{library} on {dataset}" for dataset, library in product(sets, libraries)]
+    auc, loss = (
+        [
+            results.mean(column, dataset=d, method=m, setting=f"pruned to {size}")
+            - results.mean(column, dataset=d, method=m, setting=other)
+            for d, m in product(sets, libraries)
+        ]
+        for column in ("AUC", "log_loss")
+    )
     worst = int(np.argmin(auc))
     return (
         f"- Pruned to {size} against *{other}*: AUC {np.mean(auc):+.4f} on average (worst {auc[worst]:+.4f}, "
@@ -309,12 +267,12 @@ def _verdict(table: _Table, sets: Sequence[str], libraries: Sequence[str], other
     )
 
 
-def draw(table: _Table, folder: Path) -> None:
-    """Draw what pruning costs, from the table, and one report as an example, of models fitted here.
+def draw(results: Results, folder: Path) -> None:
+    """Draw what pruning costs, from the rows, and one report as an example, of models fitted here.
 
     Parameters
     ----------
-    table : _Table
+    results : Results
     folder : Path
         Where `pruning.png` and `redundancy_report.png` go.
     """
@@ -326,18 +284,14 @@ def draw(table: _Table, folder: Path) -> None:
     from sklearn.model_selection import train_test_split
 
     folder.mkdir(parents=True, exist_ok=True)
+    ways = {"pruned": "pruned to", "lasso": "lasso to", "first": "first", "new model": "new model of"}
+    ways["new model, more rows"] = NEW
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for ax, column, measure in zip(axes, ("AUC", "log_loss"), ("AUC", "log-loss"), strict=True):
-        full = table.mean(column, setting="all trees")
+        full = results.mean(column, setting="all trees")
         changes = {
-            name: (SIZES, [table.mean(column, setting=f"{way} {k}") - full for k in SIZES])
-            for name, way in {
-                "pruned": "pruned to",
-                "lasso": "lasso to",
-                "first": "first",
-                "new model": "new model of",
-                "new model, more rows": NEW,
-            }.items()
+            name: (SIZES, [results.mean(column, setting=f"{way} {k}") - full for k in SIZES])
+            for name, way in ways.items()
         }
         plot_trees_kept(changes, score_name=f"{measure} against all trees", ax=ax)
         ax.axhline(0, color="0.35", lw=0.8, ls=":")
@@ -351,7 +305,7 @@ def draw(table: _Table, folder: Path) -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X_fit, X_test, y_fit, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
     reports = [
-        redundancy_report(make(library, N_TREES, 0).fit(X_fit, y_fit), X_test, y_test)
+        redundancy_report(unfitted(library, N_TREES, 0).fit(X_fit, y_fit), X_test, y_test)
         for library in ("XGBoost", "SCBoost")
     ]
     figure = plot_report(*reports)
@@ -359,134 +313,61 @@ def draw(table: _Table, folder: Path) -> None:
     plt.close(figure)
 
 
-def render(source: Path, page: Path) -> None:
-    """Write the page and its pictures from the result file.
-
-    Parameters
-    ----------
-    source : Path
-        The CSV file of :func:`run`.
-    page : Path
-    """
-    rows = ResultFile(source, COLUMNS).rows()
-    table = _Table(rows)
-    sets = [name for name in SETS if table.values("AUC", dataset=name)]
-    libraries = [name for name in LIBRARIES if table.values("AUC", method=name)]
-    failed = [row for row in rows if row["status"] != "ok"]
-    made = json.loads(source.with_suffix(".json").read_text(encoding="utf-8"))["runs"][-1]
-    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    lines = [
-        "# How redundant are the trees, and what does pruning cost?",
-        "",
-        f"Generated from `{source.name}` ({len(table.rows)} rows) by `scboost-lab pruning`; do not edit.",
-        "",
-        f"{len(sets)} binary data sets ({', '.join(sets)})",
-        f"of at most {made['row_cap']} rows, {made['repeats']} random cuts each: half of the rows to fit, a quarter",
-        f"for the weights, a quarter to score. {N_TREES} trees, defaults of each library, learning rate 0.1 for",
-        "XGBoost and LightGBM. One thread. Every number is on rows that neither the model nor the weights have seen.",
-        f"Probabilities are clipped to [{0.5 / N_TREES}, {1 - 0.5 / N_TREES}].",
-        "",
-        "## Redundancy",
-        "",
-        "Means over sets, measured on the rows to score. *Effective rank* is the number of equally strong directions",
-        f"among the {N_TREES} trees; *redundancy* the share of a tree that lies in the span of the trees before it;",
-        "*disagreement* the share of rows on which two trees vote differently.",
-        "",
-        _cells("library", "effective rank", "redundancy", "disagreement", "Q-statistic"),
-        "|---|---|---|---|---|",
-    ]
-    for library in libraries:
-        chosen = {"method": library, "setting": "all trees"}
-        lines.append(
-            _cells(
-                library,
-                _number(table.mean("effective_rank", **chosen), 1),
-                _number(table.mean("redundancy", **chosen), 3),
-                _number(table.mean("disagreement", **chosen), 3),
-                _number(table.mean("q_statistic", **chosen), 3),
-            )
-        )
-    lines += [
-        "",
-        "`redundancy_report(model, X, y)` tells these and more of a single model, `plot_report` draws them. Here",
-        "XGBoost's default with learning rate 0.1 on half of scikit-learn's breast cancer data, SCBoost's beside it:",
-        "",
-        "![Report](figures/redundancy_report.png)",
-        "",
-        "## What pruning costs",
-        "",
-        "Means over sets and libraries, against the model with all its trees; what the names mean stands below.",
-        "",
-        "![Pruning](figures/pruning.png)",
-        "",
-    ]
-    lines += [
-        _verdict(table, sets, libraries, other, size)
-        for size in (25, 10)
-        for other in ("all trees", f"first {size}", f"new model of {size}", f"{NEW} {size}")
-    ]
+def page_text(source: Path) -> str:
+    """Write the page from the result file."""
+    results = Results(source)
+    sets = [name for name in SETS if results.select(dataset=name)]
+    libraries = [name for name in LIBRARIES if results.select(method=name)]
     fresh = [name for name in sets if name not in CHOSEN_ON]
-    if fresh:
-        lines += [
-            "",
-            f"The defaults of `prune` were chosen on {', '.join(CHOSEN_ON)}, with other cuts. On the other sets alone",
-            f"({', '.join(fresh)}):",
-            "",
-            *(_verdict(table, fresh, libraries, other, 25) for other in ("all trees", "first 25", f"{NEW} 25")),
-        ]
-    lines += [
-        "",
-        "*All trees* is the model that is pruned. *First k* is plain truncation. *New model of k* is fitted on the",
-        "same rows with k trees and a learning rate 100 / k times as large (at most 0.5). *More rows* means fitted on",
-        "the rows for the weights as well: without pruning there is no need to hold them out. *Re-weighted* is",
-        "`reweight`; *pruned to* and *lasso to* are `prune` with its two selections. *LassoCV* regresses the labels",
-        "on the trees of the model and chooses its own number of trees.",
-        "",
-        "## By library",
-        "",
-    ]
-    for library in libraries:
-        lines += _treatments(table, library)
-    lines += ["## By set: a quarter of the trees, AUC / log-loss", ""]
-    lines += _by_set(table, sets, libraries)
-    lines += [
-        "## How this was made",
-        "",
-        f"`{made['command']}`, {made['date'][:10]}, Python {made['python']}: {versions}.",
-        f"Choosing 25 of {N_TREES} trees took {table.mean('select_seconds', setting='pruned to 25'):.2f} s on average.",
-        "Pruned forests are predicted by a thin Python wrapper, the others by their own library. The times are from a",
-        "machine that did other work as well: compare them within a library only.",
-    ]
-    if failed:
-        lines += ["", f"{len(failed)} rows failed and are not counted; the file says why."]
-    draw(table, page.parent / "figures")
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _command(args: argparse.Namespace) -> int:
-    try:
-        if not args.page_only:
-            run(args.out, args.data_dir, sets=args.sets, libraries=args.libraries, repeats=args.repeats)
-        render(args.out, args.page)
-    except (DataError, StorageError, FileNotFoundError) as error:
-        print(f"scboost-lab pruning: {error}", file=sys.stderr)
-        return 1
-    print(f"{args.page} is written")
-    return 0
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab pruning``."""
-    parser = subparsers.add_parser(
-        "pruning",
-        help="measure redundancy and pruning on real data",
-        description="Measure redundancy and pruning on real data. A run that is stopped goes on where it was.",
+    made = results.runs[-1]
+    return fill(
+        template("redundancy"),
+        versions=made_with(results),
+        n_sets=len(sets),
+        sets=", ".join(sets),
+        row_cap=made["row_cap"],
+        repeats=made["repeats"],
+        trees=N_TREES,
+        lowest=0.5 / N_TREES,
+        highest=1 - 0.5 / N_TREES,
+        redundancy=_redundancy(results, libraries),
+        verdicts="\n".join(
+            _verdict(results, sets, libraries, other, size)
+            for size in (25, 10)
+            for other in ("all trees", f"first {size}", f"new model of {size}", f"{NEW} {size}")
+        ),
+        chosen_on=", ".join(CHOSEN_ON),
+        fresh=", ".join(fresh) or "none here",
+        fresh_verdicts="\n".join(
+            _verdict(results, fresh, libraries, other, 25) for other in ("all trees", "first 25", f"{NEW} 25") if fresh
+        ),
+        by_library=_by_library(results, libraries),
+        by_set=_by_set(results, sets, libraries),
+        made=results.made_by(),
+        select_seconds=results.mean("select_seconds", setting="pruned to 25"),
+        failed=len(results.failed),
     )
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab pruning``."""
+    parser.description = "Measure redundancy and pruning on real data. A run that is stopped goes on where it was."
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("results/pruning.csv"), help="the result file")
     parser.add_argument("--page", type=Path, default=Path("docs/redundancy.md"), help="where the page goes")
     parser.add_argument("--page-only", action="store_true", help="only render the page")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="NAME", help=", ".join(SETS))
-    parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES, metavar="NAME")
+    parser.add_argument("--libraries", nargs="+", default=tuple(LIBRARIES), choices=LIBRARIES, metavar="NAME")
     parser.add_argument("--repeats", type=int, default=N_REPEATS)
-    parser.set_defaults(func=_command)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the experiment and write the page with its pictures."""
+    chosen: dict[str, Any] = {"sets": args.sets, "libraries": args.libraries, "repeats": args.repeats}
+    if not args.page_only:
+        words = ["--sets", *args.sets, "--libraries", *args.libraries, "--repeats", str(args.repeats)]
+        run(args.out, args.data_dir, **chosen, command=shlex.join(["scboost-lab", "pruning", *words]))
+    draw(Results(args.out), args.page.parent / "figures")
+    write(args.page, page_text(args.out))
+    print(f"wrote {args.page}")
+    return 0

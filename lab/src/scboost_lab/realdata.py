@@ -6,13 +6,9 @@ cover (``--strength``). Rows go to ``<out>/<experiment>.csv``, the page is made 
 """
 
 import argparse
-import csv
-import json
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import islice
+from functools import partial
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +19,14 @@ from scboost._arrays import FloatArray
 from scboost.boosting.history import History, Projection
 from scboost.boosting.loop import boost, start
 from scboost.boosting.training import Rows, Training
-from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
-from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, resolve_data_dir
-from scboost_lab.protocol import SEED, ResultFile, StorageError, Task, run_tasks, write_provenance
+from scboost.estimators.base import SCBoostClassifier
+from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, require_data_dir, table
+from scboost_lab.models import HGB, SCBOOST, make
+from scboost_lab.page import fill, made_with, template, write
+from scboost_lab.page import table as markdown
+from scboost_lab.results import ResultFile, Results
+from scboost_lab.runner import Task, run_tasks
+from scboost_lab.scoring import HIGHER_IS_BETTER, folds, timed
 
 KINDS = {
     "adult_train": "two classes",
@@ -38,8 +39,9 @@ KINDS = {
     "diamonds_reg": "regression",
     "cpu_act_reg": "regression",
 }
-SCBOOST = "scboost"
-METHODS = (SCBOOST, "XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting")
+OURS = "scboost"
+METHODS = {OURS: SCBOOST, "XGBoost": "XGB", "LightGBM": "LGBM", "CatBoost": "CAT", "HistGradientBoosting": HGB}
+"""Names in the files, and in the factory."""
 ROUNDS = 100
 MOST_ROWS = 10_000
 FOLDS = 5
@@ -68,60 +70,8 @@ SHOWN = {
     "many classes": ("log_loss", "ACC"),
     "regression": ("RMSE", "MAE", "R2"),
 }
-LOWER_IS_BETTER = {"log_loss", "RMSE", "MAE"}
 
 Array = NDArray[Any]
-
-
-@lru_cache(maxsize=1)
-def table(name: str, data_dir: str, most_rows: int) -> tuple[Any, Array]:
-    """Features as a pandas table and the target, of a random part of the rows if there are too many."""
-    import pandas as pd
-
-    path = Path(data_dir) / f"{name}.parquet"
-    if not path.is_file():
-        raise DataError(f"{name}: there is no {path.name} in {data_dir!r}")
-    frame = pd.read_parquet(path)
-    if len(frame) > most_rows:
-        frame = frame.sample(most_rows, random_state=SEED)
-    return frame.drop(columns="target").reset_index(drop=True), frame["target"].to_numpy()
-
-
-def split(kind: str, y: Array, n_folds: int, fold: int) -> tuple[Array, Array]:
-    """Row numbers of the training and the test part of a fold, stratified where there are classes."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    cutter: Any = KFold if kind == "regression" else StratifiedKFold
-    folds = cutter(n_folds, shuffle=True, random_state=SEED).split(np.zeros((len(y), 1)), y)
-    return next(islice(folds, fold, None))  # type: ignore[no-any-return]
-
-
-def make(method: str, *, regression: bool, categorical: Sequence[str]) -> Any:
-    """One method with its defaults, 100 rounds and one thread; categorical columns as it takes them natively."""
-    common: dict[str, Any] = {"random_state": SEED}
-    if method == SCBOOST:
-        cls: Any = SCBoostRegressor if regression else SCBoostClassifier
-        return cls(n_estimators=ROUNDS, n_jobs=1, **common)
-    if method == "XGBoost":
-        import xgboost as xgb
-
-        cls = xgb.XGBRegressor if regression else xgb.XGBClassifier
-        return cls(n_estimators=ROUNDS, n_jobs=1, enable_categorical=True, tree_method="hist", **common)
-    if method == "LightGBM":
-        import lightgbm as lgb
-
-        cls = lgb.LGBMRegressor if regression else lgb.LGBMClassifier
-        return cls(n_estimators=ROUNDS, n_jobs=1, verbose=-1, **common)
-    if method == "CatBoost":
-        import catboost
-
-        cls = catboost.CatBoostRegressor if regression else catboost.CatBoostClassifier
-        own = {"verbose": False, "allow_writing_files": False, "cat_features": list(categorical)}
-        return cls(iterations=ROUNDS, thread_count=1, **own, **common)
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    cls = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
-    return cls(max_iter=ROUNDS, categorical_features="from_dtype", **common)
 
 
 def categorical_columns(X: Any) -> list[str]:
@@ -139,44 +89,49 @@ def presented(X: Any, method: str) -> Any:
     return X.assign(**{c: X[c].astype("category") for c in columns})
 
 
-def scores(kind: str, y: Array, model: Any, X: Any) -> dict[str, float]:
-    """Scores of a fitted model on test rows, and the time that the predictions took."""
+def scores(kind: str, y: Array, prediction: Array, classes: Array | None) -> dict[str, float]:
+    """Score predictions of a real target, or probabilities of the classes."""
     from sklearn import metrics
 
-    begin = time.perf_counter()
-    if kind == "regression":
-        prediction = model.predict(X)
-        seconds = time.perf_counter() - begin
+    if classes is None:
         return {
             "RMSE": float(metrics.root_mean_squared_error(y, prediction)),
             "MAE": float(metrics.mean_absolute_error(y, prediction)),
             "R2": float(metrics.r2_score(y, prediction)),
-            "predict_seconds": round(seconds, 4),
         }
-    probability = np.asarray(model.predict_proba(X), dtype=np.float64)
-    seconds = time.perf_counter() - begin
-    probability /= probability.sum(axis=1, keepdims=True)  # float32 rows do not sum to one
+    probability = prediction / prediction.sum(axis=1, keepdims=True)  # float32 rows do not sum to one
     values = {
-        "log_loss": float(metrics.log_loss(y, probability, labels=model.classes_)),
-        "ACC": float(np.mean(np.asarray(model.classes_)[probability.argmax(axis=1)] == y)),
-        "predict_seconds": round(seconds, 4),
+        "log_loss": float(metrics.log_loss(y, probability, labels=classes)),
+        "ACC": float(np.mean(classes[probability.argmax(axis=1)] == y)),
     }
     if kind == "two classes":
         values["AUC"] = float(metrics.roc_auc_score(y, probability[:, 1]))
     return values
 
 
+def fit_fold(task: Task, model: Any, kind: str, X: Any, y: Array, n_folds: int) -> Mapping[str, float]:
+    """Fit one fold and score it."""
+    classes = kind != "regression"
+    train, test = folds(y, SEED, n_folds, stratified=classes)[task.fold]
+    how = "predict_proba" if classes else "predict"
+    prediction, seconds = timed(model, X.iloc[train], y[train], X.iloc[test], how)
+    found = scores(kind, y[test], prediction, np.asarray(model.classes_) if classes else None)
+    return {**found, **seconds}
+
+
 def compare(task: Task, data_dir: str) -> Mapping[str, float]:
-    """One fold of one method on one set."""
+    """One fold of one method on one set; categorical columns as the method takes them natively."""
     X, y = table(task.dataset, data_dir, MOST_ROWS)
     kind = KINDS[task.dataset]
-    train, test = split(kind, y, FOLDS, task.fold)
     X = presented(X, task.method)
-    model = make(task.method, regression=kind == "regression", categorical=categorical_columns(X))
-    begin = time.perf_counter()
-    model.fit(X.iloc[train], y[train])
-    seconds = time.perf_counter() - begin
-    return {**scores(kind, y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
+    native: dict[str, dict[str, Any]] = {
+        "XGBoost": {"enable_categorical": True, "tree_method": "hist"},
+        "CatBoost": {"cat_features": categorical_columns(X)},
+        "HistGradientBoosting": {"categorical_features": "from_dtype"},
+    }
+    common: dict[str, Any] = {"n_estimators": ROUNDS, "regression": kind == "regression"}
+    model = make(METHODS[task.method], SEED, **common, **native.get(task.method, {}))
+    return fit_fold(task, model, kind, X, y, FOLDS)
 
 
 class JointHistoryClassifier(SCBoostClassifier):
@@ -248,13 +203,9 @@ def _all_classes(row: FloatArray, n_outputs: int) -> FloatArray:
 def compare_histories(task: Task, data_dir: str) -> Mapping[str, float]:
     """One fold of the classifier with one of the two kinds of history."""
     X, y = table(task.dataset, data_dir, HISTORY_ROWS)
-    train, test = split("many classes", y, HISTORY_FOLDS, task.fold)
     cls = JointHistoryClassifier if task.setting == "joint" else SCBoostClassifier
     model = cls(n_estimators=ROUNDS, n_jobs=1, random_state=SEED, **HISTORY_PARAMS)
-    begin = time.perf_counter()
-    model.fit(X.iloc[train], y[train])
-    seconds = time.perf_counter() - begin
-    return {**scores("many classes", y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
+    return fit_fold(task, model, "many classes", X, y, HISTORY_FOLDS)
 
 
 def _strength_setting(shape: str, gamma: float) -> str:
@@ -266,45 +217,32 @@ def compare_strengths(task: Task, data_dir: str) -> Mapping[str, float]:
     kind = STRENGTH_KINDS[task.dataset]
     params: dict[str, Any] = {
         _strength_setting(shape, gamma): {**SHAPES[shape], "projection_strength": gamma, "colsample": 1.0}
-        for shape in STRENGTH_SHAPES[kind]
-        for gamma in STRENGTHS
+        for shape, gamma in product(STRENGTH_SHAPES[kind], STRENGTHS)
     }[task.setting]
     X, y = table(task.dataset, data_dir, STRENGTH_ROWS[kind])
-    train, test = split(kind, y, STRENGTH_FOLDS, task.fold)
-    X = presented(X, SCBOOST)
-    model = make(SCBOOST, regression=kind == "regression", categorical=()).set_params(**params)
-    begin = time.perf_counter()
-    model.fit(X.iloc[train], y[train])
-    seconds = time.perf_counter() - begin
-    return {**scores(kind, y[test], model, X.iloc[test]), "fit_seconds": round(seconds, 4)}
+    model = make(SCBOOST, SEED, n_estimators=ROUNDS, regression=kind == "regression", **params)
+    return fit_fold(task, model, kind, presented(X, OURS), y, STRENGTH_FOLDS)
 
 
-def experiments() -> dict[str, tuple[list[Task], Callable[..., Mapping[str, float]]]]:
-    """Return the folds of each experiment, and the function that runs one."""
+def experiments() -> dict[str, tuple[list[Task], Callable[..., Mapping[str, float]], object]]:
+    """Return the folds of each experiment, the function that runs one, and the most rows of a set."""
     many = [name for name, kind in KINDS.items() if kind == "many classes"]
+    strengths = [
+        (name, _strength_setting(shape, gamma))
+        for name, kind in STRENGTH_KINDS.items()
+        for shape, gamma in product(STRENGTH_SHAPES[kind], STRENGTHS)
+    ]
     return {
-        "realdata": (
-            [Task(name, method, fold) for name in KINDS for method in METHODS for fold in range(FOLDS)],
-            compare,
-        ),
+        "realdata": ([Task(*cell) for cell in product(KINDS, METHODS, range(FOLDS))], compare, MOST_ROWS),
         "class_history": (
-            [
-                Task(name, SCBOOST, fold, setting)
-                for name in many
-                for setting in HISTORIES
-                for fold in range(HISTORY_FOLDS)
-            ],
+            [Task(name, OURS, f, setting) for name, setting, f in product(many, HISTORIES, range(HISTORY_FOLDS))],
             compare_histories,
+            HISTORY_ROWS,
         ),
         "strength": (
-            [
-                Task(name, SCBOOST, fold, _strength_setting(shape, gamma))
-                for name, kind in STRENGTH_KINDS.items()
-                for shape in STRENGTH_SHAPES[kind]
-                for gamma in STRENGTHS
-                for fold in range(STRENGTH_FOLDS)
-            ],
+            [Task(name, OURS, fold, setting) for name, setting in strengths for fold in range(STRENGTH_FOLDS)],
             compare_strengths,
+            STRENGTH_ROWS,
         ),
     }
 
@@ -333,36 +271,20 @@ def run(
     again : sequence of str
         Methods to run again, replacing their rows.
     command : str
-        What the provenance file says made the rows.
+        What the record beside the file says made the rows.
     """
     for name in names:
-        tasks, work = experiments()[name]
+        tasks, work, most = experiments()[name]
         results = ResultFile(out / f"{name}.csv", COLUMNS)
         stale = [task for task in tasks if task.method in again]
         bound = partial(work, data_dir=data_dir)
-        if stale:
-            run_tasks(stale, bound, results, jobs=jobs, again=True)
-        run_tasks(tasks, bound, results, jobs=jobs)
-        most: Any = {"realdata": MOST_ROWS, "class_history": HISTORY_ROWS, "strength": STRENGTH_ROWS}[name]
-        write_provenance(results.path, command=command, data={}, extra={"rounds": ROUNDS, "rows at most": most})
+        with results.recorded(command, rounds=ROUNDS, most_rows=most):
+            if stale:
+                run_tasks(stale, bound, results, jobs=jobs, again=True)
+            run_tasks(tasks, bound, results, jobs=jobs)
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
-
-Values = dict[tuple[str, str, str], dict[str, list[float]]]
-
-
-def _read(path: Path) -> Values:
-    """Values of every column by (dataset, method, setting), in the order of the folds, so that they can be paired."""
-    values: Values = {}
-    with path.open(newline="", encoding="utf-8") as stream:
-        for row in sorted(csv.DictReader(stream), key=lambda row: int(row["fold"])):  # processes finish in any order
-            if row["status"] == "ok":
-                cell = values.setdefault((row["dataset"], row["method"], row["setting"]), {})
-                for column in COLUMNS:
-                    if row[column]:
-                        cell.setdefault(column, []).append(float(row[column]))
-    return values
 
 
 def _digits(values: Sequence[float] | FloatArray) -> int:
@@ -370,234 +292,159 @@ def _digits(values: Sequence[float] | FloatArray) -> int:
     return int(np.clip(3 - np.floor(np.log10(np.nanmax(np.abs(values)))), 0, 4))
 
 
-def _comparison(values: Values) -> str:
-    lines = [
-        f"| set | score | {' | '.join(METHODS)} | scboost against the best other |",
-        "|---|---|" + "---|" * (len(METHODS) + 1),
-    ]
+def _means(results: Results, name: str, metric: str) -> list[float]:
+    """Mean score of each method on a set."""
+    return [float(np.mean(results.values(metric, dataset=name, method=method))) for method in METHODS]
+
+
+def _comparison(results: Results) -> str:
+    lines = []
+    names = list(METHODS)
     for name, kind in KINDS.items():
         for metric in SHOWN[kind]:
-            means = [float(np.mean(values[name, method, ""][metric])) for method in METHODS]
-            sign = -1 if metric in LOWER_IS_BETTER else 1
-            order = sorted(range(len(METHODS)), key=lambda i, m=means, s=sign: -s * m[i])  # type: ignore[misc]
+            means, sign = _means(results, name, metric), HIGHER_IS_BETTER[metric]
+            order = sorted(range(len(names)), key=lambda i, m=means, s=sign: -s * m[i])  # type: ignore[misc]
             digits = _digits(means)
             cells = [f"**{m:.{digits}f}**" if i == order[0] else f"{m:.{digits}f}" for i, m in enumerate(means)]
             rival = order[0] or order[1]
-            ours, theirs = (
-                np.array(values[name, SCBOOST, ""][metric]),
-                np.array(values[name, METHODS[rival], ""][metric]),
-            )
+            ours, theirs = (np.array(results.values(metric, dataset=name, method=m)) for m in (OURS, names[rival]))
             wins = int(np.sum(sign * (ours - theirs) > 0))
             gain = sign * (means[0] - means[rival])
-            share = f" ({gain / abs(means[rival]):+.1%})" if metric in LOWER_IS_BETTER else ""
-            verdict = f"{gain:+.{digits}f}{share} {METHODS[rival]}, better in {wins} of {len(ours)} folds"
-            lines.append(f"| {name if metric == SHOWN[kind][0] else ''} | {metric} | {' | '.join(cells)} | {verdict} |")
-    return "\n".join(lines)
+            share = f" ({gain / abs(means[rival]):+.1%})" if sign < 0 else ""
+            verdict = f"{gain:+.{digits}f}{share} {names[rival]}, better in {wins} of {len(ours)} folds"
+            lines.append([name if metric == SHOWN[kind][0] else "", metric, *cells, verdict])
+    return markdown(["set", "score", *names, "scboost against the best other"], lines)
 
 
-def _times(values: Values) -> str:
-    lines = [f"| set | {' | '.join(METHODS)} |", "|---|" + "---|" * len(METHODS)]
-    for name in KINDS:
-        seconds = [f"{np.median(values[name, method, '']['fit_seconds']):.2f}" for method in METHODS]
-        lines.append(f"| {name} | {' | '.join(seconds)} |")
-    return "\n".join(lines)
+def _times(results: Results) -> str:
+    lines = [[d, *(f"{results.median('fit_seconds', dataset=d, method=m):.2f}" for m in METHODS)] for d in KINDS]
+    return markdown(["set", *METHODS], lines)
 
 
-def _summary(values: Values) -> str:
+def _ranks(results: Results) -> dict[str, str]:
     """Mean rank and number of first places on the first score of each set, and the losses."""
     ranks: list[list[float]] = []
     losses = []
+    names = list(METHODS)
     for name, kind in KINDS.items():
-        metric = SHOWN[kind][0]
-        means = np.array([np.mean(values[name, method, ""][metric]) for method in METHODS])
+        means = np.array(_means(results, name, SHOWN[kind][0]))
         ranks.append((np.argsort(np.argsort(means)) + 1).tolist())
         best = int(np.argmin(means))
         if best:
-            losses.append(f"{name} by {(means[0] - means[best]) / means[best]:.1%} to {METHODS[best]}")
-    mean = np.mean(ranks, axis=0)
+            losses.append(f"{name} by {(means[0] - means[best]) / means[best]:.1%} to {names[best]}")
     first = np.sum(np.array(ranks) == 1, axis=0)
-    lines = ["| | mean rank | first places |", "|---|---|---|"]
-    lines += [f"| {m} | {r:.2f} | {n} |" for m, r, n in zip(METHODS, mean, first, strict=True)]
-    lost = "; ".join(losses) if losses else "nowhere"
-    return "\n".join(lines) + f"\n\nOn log-loss or RMSE, scboost is behind: {lost}."
+    lines = [[m, f"{r:.2f}", f"{n}"] for m, r, n in zip(names, np.mean(ranks, axis=0), first, strict=True)]
+    return {"ranks": markdown(["", "mean rank", "first places"], lines), "behind": "; ".join(losses) or "nowhere"}
 
 
-def _histories(values: Values) -> str:
-    lines = ["| set | log-loss by class | joint | ACC by class | joint |", "|---|" + "---|" * 4]
-    for name, kind in KINDS.items():
-        if kind == "many classes":
-            means = [np.mean(values[name, SCBOOST, s][metric]) for metric in SHOWN[kind] for s in HISTORIES]
-            lines.append(f"| {name} | {' | '.join(f'{mean:.4f}' for mean in means)} |")
-    return "\n".join(lines)
+def _histories(results: Results) -> str:
+    lines = [
+        [
+            name,
+            *(
+                f"{results.mean(metric, dataset=name, setting=setting):.4f}"
+                for metric in SHOWN["many classes"]
+                for setting in HISTORIES
+            ),
+        ]
+        for name, kind in KINDS.items()
+        if kind == "many classes"
+    ]
+    return markdown(["set", "log-loss by class", "joint", "ACC by class", "joint"], lines)
 
 
-def _strengths(values: Values) -> str:
+def _strengths(results: Results) -> str:
     """Mean scores by set and setting, and by task the geometric mean of the changes against the classifier's."""
     settings = [_strength_setting(shape, gamma) for shape in SHAPES for gamma in STRENGTHS]
     reference = settings.index(_strength_setting("depth 6", 0.5))
-    lines = [f"| set | score | {' | '.join(settings)} |", "|---|---|" + "---|" * len(settings)]
+    lines = []
     changes: dict[str, list[FloatArray]] = {}
     for name, kind in STRENGTH_KINDS.items():
         metric = SHOWN[kind][0]
-        cells = [values.get((name, SCBOOST, setting), {}).get(metric, [np.nan]) for setting in settings]
+        cells = [results.values(metric, dataset=name, setting=setting) or [np.nan] for setting in settings]
         means = np.array([np.mean(cell) for cell in cells])
         changes.setdefault(kind, []).append(np.log(means / means[reference]))
         digits = max(4, int(2 - np.floor(np.log10(np.nanmin(means))))) if np.nanmin(means) < 1 else _digits(means)
         best = np.nanargmin(means)
         shown = ["" if np.isnan(m) else f"{m:.{digits}f}" for m in means]
         shown[best] = f"**{shown[best]}**"
-        lines.append(f"| {name} | {metric} | {' | '.join(shown)} |")
+        lines.append([name, metric, *shown])
     for kind, logs in changes.items():
         mean = np.expm1(np.mean(logs, axis=0))
-        shown = ["" if np.isnan(m) else f"{m:+.1%}" for m in mean]
-        lines.append(f"| {kind} | change | {' | '.join(shown)} |")
-    return "\n".join(lines)
+        lines.append([kind, "change", *("" if np.isnan(m) else f"{m:+.1%}" for m in mean)])
+    return markdown(["set", "score", *settings], lines)
 
 
-def _verdict(values: Values) -> str:
-    """Say why the regressor has defaults of its own and many classes have not."""
-    old, strong, leaves = (
-        _strength_setting(*choice) for choice in (("depth 6", 0.5), ("depth 6", 0.7), ("31 leaves", 0.7))
-    )
-
-    def count(kind: str, setting: str) -> str:
-        metric = SHOWN[kind][0]
-        pairs = [
-            (np.array(values[name, SCBOOST, setting][metric]), np.array(values[name, SCBOOST, old][metric]))
-            for name, its_kind in STRENGTH_KINDS.items()
-            if its_kind == kind
-        ]
-        wins = [ours.mean() < theirs.mean() for ours, theirs in pairs]
-        changes = np.array([np.log(ours.mean() / theirs.mean()) for ours, theirs in pairs])
-        folds = np.concatenate([ours < theirs for ours, theirs in pairs])
-        rest = np.delete(changes, np.argmin(changes))
-        return (
-            f"{np.expm1(changes.mean()):+.1%} ({np.expm1(rest.mean()):+.1%} without the set that gains most), better "
-            f"on {sum(wins)} of {len(wins)} sets and in {folds.sum()} of {len(folds)} folds"
-        )
-
+def _change(results: Results, kind: str, setting: str) -> str:
+    """Say how much better a setting is than the classifier's defaults."""
+    old, metric = _strength_setting("depth 6", 0.5), SHOWN[kind][0]
+    pairs = [
+        tuple(np.array(results.values(metric, dataset=name, setting=s)) for s in (setting, old))
+        for name, its_kind in STRENGTH_KINDS.items()
+        if its_kind == kind
+    ]
+    wins = [ours.mean() < theirs.mean() for ours, theirs in pairs]
+    changes = np.array([np.log(ours.mean() / theirs.mean()) for ours, theirs in pairs])
+    fold_wins = np.concatenate([ours < theirs for ours, theirs in pairs])
+    rest = np.delete(changes, np.argmin(changes))
     return (
-        f"For regression, 31 leaves with gamma 0.7 change the RMSE by {count('regression', leaves)}: these are the "
-        "regressor's defaults, chosen on these folds, so that the gain elsewhere may be smaller. For many classes, "
-        f"gamma 0.7 changes the log-loss by {count('many classes', strong)}: "
-        "too little for a default of their own."
+        f"{np.expm1(changes.mean()):+.1%} ({np.expm1(rest.mean()):+.1%} without the set that gains most), better "
+        f"on {sum(wins)} of {len(wins)} sets and in {fold_wins.sum()} of {len(fold_wins)} folds"
     )
 
 
-def _provenance(path: Path) -> str:
-    newest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["runs"][-1]
-    versions = ", ".join(f"{name} {version}" for name, version in newest["versions"].items())
-    return f"Made by `{newest['command']}` on {newest['date'][:10]} with Python {newest['python']}, {versions}."
-
-
-def render(out: Path, page: Path) -> None:
-    """Write the page from the result files.
-
-    Parameters
-    ----------
-    out : Path
-        Directory of the result files.
-    page : Path
-        Markdown file to write.
-    """
-    values = _read(out / "realdata.csv")
-    histories = _read(out / "class_history.csv")
-    strengths = _read(out / "strength.csv") if (out / "strength.csv").exists() else {}
-    settings = ", ".join(f"{name}={value}" for name, value in HISTORY_PARAMS.items())
-    text = f"""# Real data
-
-Every estimator with its defaults, {ROUNDS} rounds and one thread, on sets with categorical columns and missing values
-(adult_train, sick, credit_g), many classes (satimage 6, segment 7, letter_26class 26) and real targets. Categorical
-columns are given in the form that each library takes natively; HistGradientBoosting gets sick without the column that
-has no value at all, on which it fails. Sets with more than {MOST_ROWS:,} rows are cut to a random {MOST_ROWS:,}. Scores
-are means over {FOLDS} folds (seed {SEED}); the best one is bold. These sets were also used in development: the
-automatic learning rate for many classes was chosen with satimage, segment and letter_26class in view, the shape of the
-regressor's trees and its strength with the three sets with real targets (below), so that there the other libraries'
-defaults meet defaults that have seen the data.
-
-{_comparison(values)}
-
-Over the nine sets, by the first score of each:
-
-{_summary(values)}
-
-Seconds of one fit (median over folds, on a shared machine under changing load: orders of magnitude only):
-
-{_times(values)}
-
-{_provenance(out / "realdata.csv")}
-
-## One history for each class, or one for all?
-
-With K classes a round grows K trees. Their residuals can be projected class by class, each on the latest trees of its
-own class, or jointly: the K n residuals as one vector, on the latest rounds as vectors of the same length. Means over
-{HISTORY_FOLDS} folds of {HISTORY_ROWS:,} rows at most:
-
-{_histories(histories)}
-
-The two are close, and neither leads on every score; the library keeps a history for each class, which projects what
-that class has already explained and needs no vectors of K n entries. Both ran with {settings}.
-
-{_provenance(out / "class_history.csv")}
-"""
-    if strengths:
-        text += f"""
-## How strong a projection, beyond two classes?
-
-The classifier's defaults (depth 6, strength gamma 0.5) were chosen on sets with two classes. Means over
-{STRENGTH_FOLDS} folds of {STRENGTH_ROWS["regression"]:,} rows at most, or {STRENGTH_ROWS["many classes"]:,} for many
-classes, where trees of 31 leaves were not tried; the last two lines are geometric means of the changes against the
-classifier's defaults:
-
-{_strengths(strengths)}
-
-{_verdict(strengths)}
-
-{_provenance(out / "strength.csv")}
-"""
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
+def page_text(out: Path) -> str:
+    """Write the page from the result files in a directory."""
+    results, histories, strengths = (Results(out / f"{name}.csv") for name in ("realdata", "class_history", "strength"))
+    return fill(
+        template("realdata"),
+        versions=made_with(results, histories, strengths),
+        rounds=ROUNDS,
+        most_rows=MOST_ROWS,
+        folds=FOLDS,
+        seed=SEED,
+        comparison=_comparison(results),
+        **_ranks(results),
+        times=_times(results),
+        made=results.made_by(),
+        history_folds=HISTORY_FOLDS,
+        history_rows=HISTORY_ROWS,
+        histories=_histories(histories),
+        history_settings=", ".join(f"{name}={value}" for name, value in HISTORY_PARAMS.items()),
+        history_made=histories.made_by(),
+        strength_folds=STRENGTH_FOLDS,
+        regression_rows=STRENGTH_ROWS["regression"],
+        classes_rows=STRENGTH_ROWS["many classes"],
+        strengths=_strengths(strengths),
+        leaves_change=_change(strengths, "regression", _strength_setting("31 leaves", 0.7)),
+        classes_change=_change(strengths, "many classes", _strength_setting("depth 6", 0.7)),
+        strength_made=strengths.made_by(),
+    )
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab realdata``."""
-    parser = subparsers.add_parser(
-        "realdata",
-        help="compare the defaults with other libraries on real tables",
-        description="Compare the defaults with other libraries on nine real tables. A run that is stopped goes on "
-        "where it was.",
-    )
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab realdata``."""
+    parser.description = "Compare the defaults with other libraries on nine real tables. A stopped run goes on."
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("scboost-realdata"), help="directory of the result files")
     parser.add_argument("--page", type=Path, help="where the page goes (default: <out>/realdata.md)")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
     parser.add_argument("--again", nargs="+", default=(), metavar="METHOD", choices=METHODS, help="run these again")
-    parser.add_argument("--strength", action="store_true", help="run the strengths of the projection instead")
-    parser.add_argument("--only-page", action="store_true", help="only write the page from the result files")
-    parser.set_defaults(func=_command)
+    parser.add_argument("--strength", action="store_true", help="run only the strengths of the projection")
+    parser.add_argument("--page-only", action="store_true", help="only write the page from the result files")
 
 
-def _command(args: argparse.Namespace) -> int:
-    try:
-        if not args.only_page:
-            names = ("strength",) if args.strength else ("class_history", "realdata")
-            flag = " --strength" if args.strength else ""
-            command = f"scboost-lab realdata{flag} --data-dir DATA --out {args.out.as_posix()}"
-            run(args.out, _directory(args.data_dir), names=names, jobs=args.jobs, again=args.again, command=command)
-        page = args.page or args.out / "realdata.md"
-        render(args.out, page)
-        print(f"wrote {page}")
-    except (DataError, StorageError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+def main(args: argparse.Namespace) -> int:
+    """Run the experiments and write the page."""
+    if not args.page_only:
+        names = ("strength",) if args.strength else tuple(experiments())
+        flag = " --strength" if args.strength else ""
+        command = f"scboost-lab realdata{flag} --data-dir DATA --out {args.out.as_posix()}"
+        run(args.out, require_data_dir(args.data_dir), names=names, jobs=args.jobs, again=args.again, command=command)
+    page = args.page or args.out / "realdata.md"
+    write(page, page_text(args.out))
+    print(f"wrote {page}")
     return 0
-
-
-def _directory(given: str | None) -> str:
-    directory = resolve_data_dir(given)
-    if directory is None:
-        raise DataError(f"these sets are read from Parquet files: give --data-dir or set {DATA_DIR_VARIABLE}")
-    return str(directory)

@@ -28,36 +28,23 @@ from scboost.redundancy import (
     tree_covariance,
     tree_matrix,
 )
-from scboost_lab.baselines import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.datasets import (
     DATA_DIR_VARIABLE,
     REGISTRY,
+    SEED,
     DataError,
     info,
     oversample,
+    prepared,
     resolve_data_dir,
     undersample,
-)
-from scboost_lab.protocol import (
-    N_FOLDS,
-    SCORE_COLUMNS,
-    SCORES,
-    SEED,
-    NotInstalledError,
-    ResultFile,
-    Row,
-    StorageError,
-    Task,
-    fit_and_score,
-    folds,
-    prepared,
-    run_tasks,
-    scores,
     whole,
-    write_provenance,
 )
+from scboost_lab.models import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
+from scboost_lab.results import ResultFile, Row
+from scboost_lab.runner import NotInstalledError, Task, Values, run_tasks
+from scboost_lab.scoring import N_FOLDS, SCORE_COLUMNS, SCORES, fit_and_score, flip, folds, scores
 
-Values = Mapping[str, float | int | str]
 Array = NDArray[np.float64]
 
 CHEAP_FIRST = (
@@ -110,7 +97,7 @@ class Experiment:
     work: Callable[[Task, Mapping[str, Any], str | None], Values]
     columns: tuple[str, ...] = SCORE_COLUMNS
     datasets: tuple[str, ...] = CHEAP_FIRST
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = METHODS
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
     n_folds: int = N_FOLDS
     wanted: Callable[[str, str, str], bool] = lambda dataset, method, setting: True  # noqa: ARG005
@@ -152,10 +139,7 @@ def defaults(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Val
 def label_noise(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """Flip a fraction of the training labels, the same ones for every method; test labels stay."""
     X, y, X_test, y_test = _fold(task, data_dir)
-    rng = np.random.default_rng([task.seed, task.fold])
-    flipped = rng.permutation(len(y))[: round(params["noise"] * len(y))]
-    noisy = y.copy()
-    noisy[flipped] = 1 - noisy[flipped]
+    noisy = flip(y, params["noise"], np.random.default_rng([task.seed, task.fold]))
     return fit_and_score(_model(task, {}), X, noisy, X_test, y_test)
 
 
@@ -318,10 +302,12 @@ def _distributions(method: str) -> dict[str, Any]:
 
 
 def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
-    """One Optuna trial (number `task.fold`): ten-fold means and fold values of the parameters it proposes.
+    """One Optuna trial (number `task.fold`): means and fold values of the parameters it proposes.
 
     The sampler is seeded by the trial's number and told the trials in the file, so a run that was stopped
-    proposes what an uninterrupted one would. As in the paper, the folds that choose are the folds reported.
+    proposes what an uninterrupted one would. As in the paper, the folds that choose are the folds reported. A trial
+    stops after the fold at which it can no longer become the best; the sampler is then told the mean so far, which is
+    below the best as well.
     """
     try:
         import optuna
@@ -332,22 +318,34 @@ def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values
     distributions = _distributions(task.method)
     sampler = optuna.samplers.TPESampler(seed=task.seed + task.fold)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    for earlier in params["history"].get((task.dataset, task.method), []):
-        study.add_trial(
-            optuna.trial.create_trial(
-                params=json.loads(earlier["params"]), distributions=distributions, value=float(earlier["ACC"])
-            )
-        )
+    earlier = params["history"].get((task.dataset, task.method), [])
+    for row in earlier:
+        proposed = {"params": json.loads(row["params"]), "distributions": distributions}
+        study.add_trial(optuna.trial.create_trial(**proposed, value=float(row["ACC"])))
+    best = max((float(row["ACC"]) for row in earlier), default=0.0)
     chosen = study.ask(distributions).params
     extra = {"natural_gradient": False} if task.method == "NGB" else {}
-    outcomes = []
-    for fold in range(N_FOLDS):
+    outcomes: list[Mapping[str, float]] = []
+    while len(outcomes) < N_FOLDS and not cannot_become_best([o["ACC"] for o in outcomes], best):
         model = make(task.method, task.seed, **chosen, **extra)
-        outcomes.append(fit_and_score(model, *_fold(Task(task.dataset, task.method, fold), data_dir)))
+        outcomes.append(fit_and_score(model, *_fold(Task(task.dataset, task.method, len(outcomes)), data_dir)))
     means: dict[str, float | str] = {c: float(np.mean([o[c] for o in outcomes])) for c in SCORE_COLUMNS}
     for metric in ("ACC", "F1", "AUC"):
         means[f"{metric}_folds"] = " ".join(f"{o[metric]:.5f}" for o in outcomes)
-    return {**means, "params": json.dumps(chosen)}
+    stopped = int(len(outcomes) < N_FOLDS)
+    return {**means, "params": json.dumps(chosen), "folds_run": len(outcomes), "stopped": stopped}
+
+
+def cannot_become_best(accuracies: Sequence[float], best: float) -> bool:
+    """Whether a trial stays below the best mean even if it makes no error on the folds that are left.
+
+    Examples
+    --------
+    >>> cannot_become_best([0.6] * 3, 0.86), cannot_become_best([0.6] * 4, 0.86)
+    (False, True)
+    """
+    highest = (sum(accuracies) + N_FOLDS - len(accuracies)) / N_FOLDS
+    return highest < best - 1e-6  # the file holds six digits of the best
 
 
 TRAINING_ROWS = "scored on training rows"
@@ -369,9 +367,9 @@ PROTOCOLS[DRAWN_ORDINARY] = PROTOCOLS[DRAWN] | PROTOCOLS[ORDINARY]
 _FOUR = ("RF", "LGBM", *SCBOOSTS)
 _LEAKS: dict[str, dict[str, Sequence[str]]] = {  # the methods that are run on each set
     TRAINING_ROWS: dict.fromkeys(("QSAR", "Jasmine", "Scene", "Madelon", "Elevators", "Bioresponse"), _FOUR),
-    OVER: {"QSAR": tuple(METHODS), "Scene": ("XGB", *_FOUR)},
-    UNDER: dict.fromkeys(("QSAR", "Scene"), tuple(METHODS)),
-    DRAWN: dict.fromkeys(("QSAR", "Creditcard", "Scene"), tuple(METHODS)),
+    OVER: {"QSAR": METHODS, "Scene": ("XGB", *_FOUR)},
+    UNDER: dict.fromkeys(("QSAR", "Scene"), METHODS),
+    DRAWN: dict.fromkeys(("QSAR", "Creditcard", "Scene"), METHODS),
     ORDINARY: dict.fromkeys(("Letter", "Pol"), ("NGB",)),
     DRAWN_ORDINARY: dict.fromkeys(("QSAR", "Scene"), ("NGB",)),
 }
@@ -384,9 +382,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table2": Experiment(
         "Table 2: tuned baselines",
         tuned,
-        columns=(*SCORE_COLUMNS, "ACC_folds", "F1_folds", "AUC_folds", "params"),
+        columns=(*SCORE_COLUMNS, "ACC_folds", "F1_folds", "AUC_folds", "params", "folds_run", "stopped"),
         datasets=("QSAR", *THREE, "Creditcard", "OVA_Uterus"),
-        methods=tuple(BASELINES),
+        methods=BASELINES,
     ),
     "table3": Experiment(
         "Table 3: diversity of the learners",
@@ -535,18 +533,11 @@ def run(
             f"nothing to do for {name}: it has the datasets {', '.join(experiment.datasets)} "
             f"and the methods {', '.join(experiment.methods)}"
         )
-    started = time.perf_counter()
-    if name == "table2":
-        rows = _tune(results, tasks, data_dir=data_dir, trials=trials, jobs=jobs)
-    else:
-        rows = run_tasks(tasks, partial(perform, name, data_dir, None), results, jobs=jobs, again=again)
-    write_provenance(
-        results.path,
-        command=command,
-        data=_sources(sorted({t.dataset for t in tasks}), data_dir),
-        extra={"minutes": round((time.perf_counter() - started) / 60, 1), "jobs": jobs, **_settings(tasks)},
-    )
-    return rows
+    sources = partial(_sources, sorted({t.dataset for t in tasks}), data_dir)
+    with results.recorded(command, data=sources, jobs=jobs, **_settings(tasks)):
+        if name == "table2":
+            return _tune(results, tasks, data_dir=data_dir, trials=trials, jobs=jobs)
+        return run_tasks(tasks, partial(perform, name, data_dir, None), results, jobs=jobs, again=again)
 
 
 def _tune(results: ResultFile, tasks: Sequence[Task], *, data_dir: str | None, trials: int, jobs: int) -> list[Row]:
@@ -591,18 +582,17 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab reproduce``."""
-    parser = subparsers.add_parser(
-        "reproduce",
-        help="run the paper's tables and figures",
-        description="Run the paper's tables and figures. A run that is stopped goes on where it was.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="experiments:\n"
-        + "\n".join(f"  {name:<20}{e.title}" for name, e in EXPERIMENTS.items())
-        + "\n  timing              Wall-clock table: the fit times of table1"
-        + "\n  all                 all of them, then the page"
-        + "\n  page                only render the page from the result files",
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab reproduce``."""
+    parser.description = "Run the paper's tables and figures. A run that is stopped goes on where it was."
+    parser.epilog = "experiments:\n" + "\n".join(
+        f"  {name:<20}{title}"
+        for name, title in (
+            *((name, experiment.title) for name, experiment in EXPERIMENTS.items()),
+            ("timing", "Wall-clock table: the fit times of table1"),
+            ("all", "all of them, then the page"),
+            ("page", "only render the page from the result files"),
+        )
     )
     parser.add_argument("names", nargs="+", metavar="EXPERIMENT", help="see below")
     parser.add_argument("--quick", action="store_true", help="three small sets, three folds, three trials: minutes")
@@ -615,33 +605,26 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these methods")
     parser.add_argument("--folds", type=int, default=N_FOLDS, help="only the first folds")
     parser.add_argument("--trials", type=int, default=50, help="Optuna trials of each cell of table2")
-    parser.set_defaults(func=_command)
 
 
-def _command(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
+    """Run the experiments asked for, and write the page."""
     from scboost_lab.reproduction_page import write_page
 
-    try:
-        names = _checked_names(args)
-        directory = resolve_data_dir(args.data_dir)
-        out = args.out / "quick" if args.quick else args.out
-        for name in names:
-            try:
-                _run_and_print(args, name, out, None if directory is None else str(directory))
-            except NothingToDoError as error:
-                if "all" not in args.names:
-                    raise
-                print(f"skipped: {error}", file=sys.stderr)
-        if set(args.names) & {"all", "page"}:
-            page = args.page or out / "reproduction.md"
-            write_page(out, page)
-            print(f"wrote {page}")
-    except (DataError, StorageError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the finished folds are kept, run the same command again to go on", file=sys.stderr)
-        return 130
+    names = _checked_names(args)
+    directory = resolve_data_dir(args.data_dir)
+    out = args.out / "quick" if args.quick else args.out
+    for name in names:
+        try:
+            _run_and_print(args, name, out, None if directory is None else str(directory))
+        except NothingToDoError as error:
+            if "all" not in args.names:
+                raise
+            print(f"skipped: {error}", file=sys.stderr)
+    if set(args.names) & {"all", "page"}:
+        page = args.page or out / "reproduction.md"
+        write_page(out, page)
+        print(f"wrote {page}")
     return 0
 
 
@@ -704,15 +687,3 @@ def _command_text(args: argparse.Namespace, name: str) -> str:
         if getattr(args, option) != default:
             words += [f"--{option}", str(getattr(args, option))]
     return " ".join(words)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``python -m scboost_lab.reproduce EXPERIMENT ...``, the same as ``scboost-lab reproduce``."""
-    parser = argparse.ArgumentParser(prog="scboost-lab")
-    add_parser(parser.add_subparsers(required=True))
-    args = parser.parse_args(["reproduce", *(sys.argv[1:] if argv is None else argv)])
-    return int(args.func(args))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,7 +1,7 @@
-"""The study behind the default: dials, peers, short ensembles, label noise and sizes; ``scboost-lab study``.
+"""The study behind the default: settings, peers, short ensembles, label noise and sizes; ``scboost-lab study``.
 
 Every row of ``results/study/<part>.csv`` is one fold of one method on one data set. A method is a peer's name or
-"SCBoost" followed by the dials that differ from `BASE`, such as ``SCBoost gamma=0.5 memory=all``.
+"SCBoost" followed by the settings that differ from `BASE`, such as ``SCBoost gamma=0.5 memory=all``.
 
 The data are capped at `ROW_CAP` rows (stratified, drawn once) so that a fit takes about a second. Category columns are
 replaced by the numbers of their sorted categories, the same matrix for every method; missing values stay missing,
@@ -10,12 +10,9 @@ get columns without any value.
 """
 
 import argparse
-import os
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,20 +26,13 @@ from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.loop import Dials, Round, State, _row_weights, start
 from scboost.boosting.training import Rows, Training
 from scboost.estimators.base import auto_learning_rate
-from scboost_lab.baselines import make
-from scboost_lab.datasets import DATA_DIR_VARIABLE, DataError, content_checksum, resolve_data_dir
-from scboost_lab.protocol import (
-    SCORE_COLUMNS,
-    SEED,
-    NotInstalledError,
-    ResultFile,
-    StorageError,
-    Task,
-    Work,
-    run_tasks,
-    scores,
-    write_provenance,
-)
+from scboost.redundancy import tree_matrix
+from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, content_checksum, matrix, require_data_dir
+from scboost_lab.models import HGB, SCBOOST, make
+from scboost_lab.page import write
+from scboost_lab.results import ResultFile
+from scboost_lab.runner import Task, run_tasks
+from scboost_lab.scoring import SCORE_COLUMNS, fit_and_score, flip, folds
 
 Array = NDArray[np.float64]
 
@@ -91,8 +81,6 @@ BASE: dict[str, Any] = {
     "leaf_rule": "newton",
     "n_estimators": 100,
 }
-OURS = "SCBoost"
-HGB = "HGB"
 NEEDS_COMPLETE = ("ADA", "GBDT", "NGB")
 
 _INTEGERS = {
@@ -156,13 +144,13 @@ class Spec:
     metric: str = "curvature"
 
 
-def read_dials(text: str) -> Spec:
-    """Read the dials that differ from `BASE`.
+def read_settings(text: str) -> Spec:
+    """Read the settings that differ from `BASE`.
 
     Parameters
     ----------
     text : str
-        Words ``dial=value``: gamma, alpha, memory, depth, leaves, rate (a factor of the automatic rule), eta (a fixed
+        Words ``name=value``: gamma, alpha, memory, depth, leaves, rate (a factor of the automatic rule), eta (a fixed
         rate), cols, rows, l2, child, leaf, crw, pull, penalty, folds, trees, rule, step, candidates, pick. ``leaves``
         alone lifts the limit of the depth.
 
@@ -172,7 +160,7 @@ def read_dials(text: str) -> Spec:
 
     Examples
     --------
-    >>> spec = read_dials("gamma=0.5 memory=all leaves=31")
+    >>> spec = read_settings("gamma=0.5 memory=all leaves=31")
     >>> spec.params["projection_strength"], spec.params["memory"], spec.params["max_depth"]
     (0.5, 'all', None)
     """
@@ -180,25 +168,25 @@ def read_dials(text: str) -> Spec:
     words = dict(word.split("=", 1) for word in text.split())
     if "leaves" in words and "depth" not in words:
         params["max_depth"] = None
-    for dial, value in words.items():
-        if dial in _INTEGERS:
-            params[_INTEGERS[dial]] = value if value == "all" else int(value)
-        elif dial in _NUMBERS:
-            params[_NUMBERS[dial]] = float(value)
-        elif dial == "crw":
+    for name, value in words.items():
+        if name in _INTEGERS:
+            params[_INTEGERS[name]] = value if value == "all" else int(value)
+        elif name in _NUMBERS:
+            params[_NUMBERS[name]] = float(value)
+        elif name == "crw":
             params |= _WEIGHTINGS[value]
-        elif dial == "leaf":
+        elif name == "leaf":
             params["leaf_rule"] = value
-        elif dial == "eta":
+        elif name == "eta":
             params["learning_rate"] = float(value)
-        elif dial in {"rule", "step", "pick", "metric"}:
-            extra[dial] = value
-        elif dial == "rate":
-            extra[dial] = float(value)
-        elif dial == "candidates":
-            extra[dial] = int(value)
+        elif name in {"rule", "step", "pick", "metric"}:
+            extra[name] = value
+        elif name == "rate":
+            extra[name] = float(value)
+        elif name == "candidates":
+            extra[name] = int(value)
         else:
-            raise ValueError(f"unknown dial {dial!r} in {text!r}")
+            raise ValueError(f"unknown setting {name!r} in {text!r}")
     if params["memory"] != "all":
         params["memory"] = min(params["memory"], params["n_estimators"])
     return Spec(params, **extra)
@@ -323,7 +311,7 @@ def make_method(name: str, n_rows: int, seed: int) -> Any:
     Parameters
     ----------
     name : str
-        "SCBoost" with dials, or a peer's name, with ``trees=`` and ``eta=`` where they differ from the default.
+        "SCBoost" with settings, or a peer's name, with ``trees=`` and ``eta=`` where they differ from the default.
     n_rows : int
         Number of training rows, for the automatic learning rate.
     seed : int
@@ -333,9 +321,9 @@ def make_method(name: str, n_rows: int, seed: int) -> Any:
     -------
     estimator
     """
-    kind, _, dials = name.partition(" ")
-    if kind == OURS:
-        spec = read_dials(dials)
+    kind, _, settings = name.partition(" ")
+    if kind == SCBOOST:
+        spec = read_settings(settings)
         params = dict(spec.params)
         if spec.rate != 1:
             params["learning_rate"] = spec.rate * auto_learning_rate(n_rows, params["n_estimators"])
@@ -344,87 +332,10 @@ def make_method(name: str, n_rows: int, seed: int) -> Any:
         model = Prototype(**params, random_state=seed, n_jobs=1)
         model.spec = spec
         return model
-    words = dict(word.split("=", 1) for word in dials.split())
-    settings: dict[str, Any] = {"n_estimators": int(words["trees"])} if "trees" in words else {}
-    settings |= {"learning_rate": float(words["eta"])} if "eta" in words else {}
-    if kind == HGB:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        settings["max_iter"] = settings.pop("n_estimators", 100)
-        return HistGradientBoostingClassifier(random_state=seed, **settings)
-    return make(kind, seed, **settings)
-
-
-# --- data ----------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4)
-def load_set(name: str, data_dir: str, row_cap: int, column_cap: int) -> tuple[Array, NDArray[np.int64]]:
-    """Read a set as numbers, at most `row_cap` rows (stratified) and `column_cap` columns, drawn once.
-
-    Parameters
-    ----------
-    name : str
-        Stem of the Parquet file; its last column is ``target``, 1 for the positive class.
-    data_dir : str
-        Directory of the files.
-    row_cap, column_cap : int
-        Largest number of rows and of columns.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-        Category columns hold the number of the category, missing values are NaN.
-    y : ndarray of shape (n,)
-    """
-    import pandas as pd
-    from sklearn.model_selection import train_test_split
-
-    path = Path(data_dir) / f"{name}.parquet"
-    if not path.is_file():
-        raise DataError(f"there is no {path.name} in {data_dir!r}")
-    frame = pd.read_parquet(path)
-    y = frame.pop("target").to_numpy().astype(np.int64)
-    rng = np.random.default_rng(SEED)
-    if frame.shape[1] > column_cap:
-        frame = frame.iloc[:, np.sort(rng.permutation(frame.shape[1])[:column_cap])]
-    if len(y) > row_cap:
-        rows = train_test_split(np.arange(len(y)), train_size=row_cap, stratify=y, random_state=SEED)[0]
-        frame, y = frame.iloc[np.sort(rows)], y[np.sort(rows)]
-    return np.column_stack([_numbers(frame[column]) for column in frame.columns]), y
-
-
-def _numbers(column: Any) -> Array:
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return np.asarray(column.to_numpy(), dtype=np.float64)
-    codes, _ = pd.factorize(column, sort=True)
-    return np.where(codes < 0, np.nan, codes.astype(np.float64))
-
-
-def split(y: NDArray[np.int64], fold: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Training and test rows of one of five stratified folds; `seed` is the repetition."""
-    from sklearn.model_selection import StratifiedKFold
-
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y)
-    train, test = list(folds)[fold]
-    return train, test
-
-
-def flip(y: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
-    """Labels with a share of them flipped, drawn at random.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> int(flip(np.zeros(10, dtype=np.int64), 0.3, seed=0).sum())
-    3
-    """
-    rows = np.random.default_rng([SEED, seed]).permutation(len(y))[: round(share * len(y))]
-    noisy = y.copy()
-    noisy[rows] = 1 - noisy[rows]
-    return noisy
+    words = dict(word.split("=", 1) for word in settings.split())
+    changed: dict[str, Any] = {"n_estimators": int(words["trees"])} if "trees" in words else {}
+    changed |= {"learning_rate": float(words["eta"])} if "eta" in words else {}
+    return make(kind, seed, **changed)
 
 
 # --- one fold ------------------------------------------------------------------------------------------------------
@@ -468,35 +379,29 @@ def diversity(H: Array) -> dict[str, float]:
 
 def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
     """Fit and score one fold; the task's setting holds ``noise=`` and ``rows=`` where they apply."""
-    setting = dict(word.split("=", 1) for word in task.setting.split())
-    X, y = load_set(task.dataset, data_dir, ROW_CAP if "rows" not in setting else SIZE_CAP, column_cap)
-    train, test = split(y, task.fold, task.seed)
+    condition = dict(word.split("=", 1) for word in task.setting.split())
+    X, y = matrix(task.dataset, data_dir, ROW_CAP if "rows" not in condition else SIZE_CAP, column_cap)
+    train, test = folds(y, task.seed, N_FOLDS)[task.fold]
     seed = 100 * task.seed + task.fold
-    if "rows" in setting:
-        train = np.random.default_rng([SEED, seed]).permutation(train)[: int(setting["rows"])]
+    rng = np.random.default_rng([SEED, seed])
+    if "rows" in condition:
+        train = rng.permutation(train)[: int(condition["rows"])]
     X_train, X_test, y_train = X[train], X[test], y[train]
-    if "noise" in setting:
-        y_train = flip(y_train, float(setting["noise"]), seed)
-    if task.method.split()[0] in NEEDS_COMPLETE and np.isnan(X).any():
+    if "noise" in condition:
+        y_train = flip(y_train, float(condition["noise"]), rng)
+    kind = task.method.split()[0]
+    if kind in NEEDS_COMPLETE and np.isnan(X).any():
         medians = np.nan_to_num(np.nanmedian(X_train, axis=0))
         X_train, X_test = (np.where(np.isnan(part), medians, part) for part in (X_train, X_test))
-    if task.method.split()[0] == HGB:  # it cannot bin a column without any value
+    if kind == HGB:  # it cannot bin a column without any value
         some = ~np.isnan(X_train).all(axis=0)
         X_train, X_test = X_train[:, some], X_test[:, some]
     model = make_method(task.method, len(train), seed)
-    begun = time.perf_counter()
-    model.fit(X_train, y_train)
-    fitted = time.perf_counter()
-    probability = np.asarray(model.predict_proba(X_test), dtype=np.float64)[:, 1]
-    values: dict[str, float] = {
-        **scores(y[test], probability),
-        "fit_seconds": round(fitted - begun, 4),
-        "predict_seconds": round(time.perf_counter() - fitted, 4),
-    }
+    values = fit_and_score(model, X_train, y_train, X_test, y[test])
     if isinstance(model, SCBoostClassifier):
-        H = model._ensemble.contributions(X_test.astype(np.float32))[:, 0]  # noqa: SLF001 - trees one by one
-        used = model.weights_ != 0
-        values |= {"n_trees": float(used.sum()), **diversity(np.asarray(H[used], dtype=np.float64))}
+        H = tree_matrix(model, X_test, dtype=np.float64)
+        used = H.column_weights != 0
+        values |= {"n_trees": float(used.sum()), **diversity(H.H.T[used])}
         values["energy_removed"] = float(np.mean(model.rounds_["energy_removed"]))
     return values
 
@@ -514,7 +419,7 @@ GAMMA_SWEEP: tuple[str, ...] = (
     "gamma=0.7 cols=0.8",
 )
 # Before it, with column sampling: leaf-wise growth, more columns left out, a larger rate.
-DIAL_SWEEP: tuple[str, ...] = (
+SHAPE_SWEEP: tuple[str, ...] = (
     "leaves=31 gamma=0 cols=0.8",
     "leaves=31 gamma=0.7 cols=0.8",
     "leaves=31 cols=0.8",
@@ -528,8 +433,8 @@ DIAL_SWEEP: tuple[str, ...] = (
     "rate=1.3 gamma=0.7 cols=0.8",
     "gamma=0.85 cols=0.8",
 )
-# After it, one dial at a time on three of the five folds, to describe the neighbourhood of the choice.
-MORE_DIALS: tuple[str, ...] = (
+# After it, one setting at a time on three of the five folds, to describe the neighbourhood of the choice.
+MORE_SETTINGS: tuple[str, ...] = (
     "leaves=31",
     "depth=5",
     "depth=7",
@@ -594,26 +499,25 @@ class Part:
     repeats: range = range(1)
     column_cap: int = COLUMN_CAP
 
-    def tasks(self, sets: Sequence[str] = (), methods: Sequence[str] = ()) -> Iterator[Task]:
-        """Folds to run, all sets of a method before the next method; restricted to some sets or methods."""
-        chosen = [m for m in self.methods if not methods or m in methods]
+    def tasks(self, sets: Sequence[str], methods: Sequence[str]) -> Iterator[Task]:
+        """Folds to run, all sets of a method before the next method."""
+        chosen = [m for m in self.methods if m in methods]
         for repeat, method, setting in product(self.repeats, chosen, self.settings):
-            for name, fold in product(self.sets, range(self.folds)):
-                if not sets or name in sets:
-                    yield Task(name, method, fold, setting, repeat)
+            for name, fold in product([d for d in self.sets if d in sets], range(self.folds)):
+                yield Task(name, method, fold, setting, repeat)
 
 
-def ours(*dials: str) -> tuple[str, ...]:
-    """Names of our method with these dials."""
-    return tuple(" ".join([OURS, *d.split()]) for d in dials)
+def ours(*settings: str) -> tuple[str, ...]:
+    """Names of our method with these settings."""
+    return tuple(" ".join([SCBOOST, *words.split()]) for words in settings)
 
 
 CHOSEN = ""
-"""Dials of the default, where they differ from `BASE`."""
+"""Settings of the default, where they differ from `BASE`."""
 PLAIN = f"{CHOSEN} gamma=0".strip()
 """Plain Newton boosting of the same shape."""
 RIVALS = ("CAT", "LGBM", "XGB", HGB, "RF", "GBDT", "ADA", "NGB")
-SHORT_DIALS = ("trees=20", "trees=20 rate=1.4", "trees=20 rate=1.8")
+SHORT_SETTINGS = ("trees=20", "trees=20 rate=1.4", "trees=20 rate=1.8")
 SHORT_RATES = ("0.3", "0.5", "0.7")
 NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme", "pol")
 LARGE_SETS = ("covertype_50k_bin", "letter_U", "elevators", "adult_train", "creditcard")
@@ -626,8 +530,8 @@ PARTS: dict[str, Part] = {
         repeats=range(2),
         column_cap=50,
     ),
-    "dials": Part("the shape of the trees, on the choosing half", ours(*DIAL_SWEEP), CHOOSE, column_cap=50),
-    "more": Part("the other dials, on the choosing half", ours(*MORE_DIALS), CHOOSE, folds=3, column_cap=50),
+    "shapes": Part("the shape of the trees, on the choosing half", ours(*SHAPE_SWEEP), CHOOSE, column_cap=50),
+    "more": Part("the other settings, on the choosing half", ours(*MORE_SETTINGS), CHOOSE, folds=3, column_cap=50),
     "peers": Part(
         "the default, plain boosting of its shape and eight peers",
         (*ours(CHOSEN, PLAIN), *RIVALS),
@@ -635,7 +539,7 @@ PARTS: dict[str, Part] = {
     "short": Part(
         "20 trees against XGBoost's 20, whose learning rate is chosen for it on each set",
         (
-            *ours(*(f"{CHOSEN} {dials}" for dials in SHORT_DIALS), f"{PLAIN} trees=20"),
+            *ours(*(f"{CHOSEN} {words}" for words in SHORT_SETTINGS), f"{PLAIN} trees=20"),
             *(f"XGB trees=20 eta={eta}" for eta in SHORT_RATES),
         ),
     ),
@@ -656,62 +560,76 @@ PARTS: dict[str, Part] = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add ``scboost-lab study``."""
-    parser = subparsers.add_parser(
-        "study",
-        help="run the study that the default was chosen by",
-        description="Run a part of the study; a part that was stopped goes on where it was.",
-    )
-    _arguments(parser)
-
-
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("part", choices=[*PARTS, "all"], help="; ".join(f"{k}: {p.help}" for k, p in PARTS.items()))
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab study``."""
+    parser.description = "Run a part of the study; a part that was stopped goes on where it was."
+    parts = "; ".join(f"{name}: {part.help}" for name, part in PARTS.items())
+    parser.add_argument("part", choices=[*PARTS, "all", "page"], help=f"{parts}; page: only write the page")
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("results/study"), help="directory of the result files")
-    parser.add_argument("--sets", nargs="*", default=[], help="only these sets")
-    parser.add_argument("--methods", nargs="*", default=[], help="only these methods")
+    parser.add_argument("--page", type=Path, default=Path("docs/default.md"), help="where the page goes")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these methods")
     parser.add_argument("--jobs", type=int, default=1, help="processes; each fit uses one thread")
-    parser.set_defaults(func=_command)
 
 
-def _command(args: argparse.Namespace) -> int:
-    try:
-        directory = resolve_data_dir(args.data_dir)
-        if directory is None:
-            print(f"error: give --data-dir or set {DATA_DIR_VARIABLE}: the study reads Parquet files", file=sys.stderr)
-            return 2
+def main(args: argparse.Namespace) -> int:
+    """Run the parts asked for, and write the page once all are there."""
+    from scboost_lab.study_page import page_text
+
+    if args.part != "page":
+        directory = require_data_dir(args.data_dir)
         for name in PARTS if args.part == "all" else (args.part,):
-            part = PARTS[name]
-            path = args.out / f"{name}.csv"
-            work: Work = partial(run_fold, data_dir=str(directory), column_cap=part.column_cap)
-            tasks = list(part.tasks(args.sets, args.methods))
-            rows = run_tasks(tasks, work, ResultFile(path, COLUMNS), jobs=args.jobs)
-            data = {
-                d: _fingerprint(d, str(directory), part.column_cap) for d in dict.fromkeys(t.dataset for t in tasks)
-            }
-            write_provenance(path, command=f"scboost-lab study {name}", data=data, extra=_caps(part))
-            failed = sum(row["status"] != "ok" for row in rows)
-            print(f"{path}: {len(rows) - failed} folds, {failed} failed")
-    except (DataError, StorageError, NotInstalledError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+            run(name, args.out, directory, sets=args.sets, methods=args.methods, jobs=args.jobs)
+    if args.part in {"all", "page"}:
+        write(args.page, page_text(args.out))
+        print(f"wrote {args.page}")
     return 0
 
 
+def run(
+    name: str,
+    out: Path,
+    data_dir: str,
+    *,
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    jobs: int = 1,
+) -> None:
+    """Run a part of the study, or what is left of it.
+
+    Parameters
+    ----------
+    name : str
+        A key of `PARTS`.
+    out : Path
+        Directory of the result files.
+    data_dir : str
+        Directory of the Parquet files.
+    sets, methods : sequence of str, optional
+        Only these.
+    jobs : int
+        Processes; each fit uses one thread.
+    """
+    part = PARTS[name]
+    for option, given, known in (("--sets", sets, part.sets), ("--methods", methods, part.methods)):
+        for value in given or ():
+            if value not in known:
+                raise ValueError(f"{option} {value!r} is no part of {name}; known: {', '.join(map(repr, known))}")
+    results = ResultFile(out / f"{name}.csv", COLUMNS)
+    tasks = list(part.tasks(sets or part.sets, methods or part.methods))
+
+    def data() -> dict[str, str]:
+        return {d: _fingerprint(d, data_dir, part.column_cap) for d in dict.fromkeys(t.dataset for t in tasks)}
+
+    caps = {"row_cap": ROW_CAP, "column_cap": part.column_cap, "folds": part.folds, "repeats": list(part.repeats)}
+    work = partial(run_fold, data_dir=data_dir, column_cap=part.column_cap)
+    with results.recorded(f"scboost-lab study {name}", data=data, **caps):
+        rows = run_tasks(tasks, work, results, jobs=jobs)
+    failed = sum(row["status"] != "ok" for row in rows)
+    print(f"{results.path}: {len(rows) - failed} folds, {failed} failed")
+
+
 def _fingerprint(name: str, data_dir: str, column_cap: int) -> str:
-    X, y = load_set(name, data_dir, ROW_CAP, column_cap)
+    X, y = matrix(name, data_dir, ROW_CAP, column_cap)
     return f"parquet:{name}, {X.shape[0]} x {X.shape[1]} after the caps, {content_checksum([], X, y)}"
-
-
-def _caps(part: Part) -> Mapping[str, object]:
-    return {"row_cap": ROW_CAP, "column_cap": part.column_cap, "folds": part.folds, "repeats": list(part.repeats)}
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main_parser = argparse.ArgumentParser(prog="scboost-lab study")
-    _arguments(main_parser)
-    parsed = main_parser.parse_args()
-    sys.exit(parsed.func(parsed))

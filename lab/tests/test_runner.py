@@ -8,22 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from scboost_lab import baselines, protocol
+from scboost_lab import models, results
+from scboost_lab.comparisons import signed_rank_p, wilcoxon_mark
 from scboost_lab.datasets import DataError
-from scboost_lab.protocol import (
-    KEY,
-    SCORE_COLUMNS,
-    NotInstalledError,
-    ResultFile,
-    StorageError,
-    Task,
-    folds,
-    run_tasks,
-    scores,
-    versions,
-    wilcoxon_mark,
-    write_provenance,
-)
+from scboost_lab.results import KEY, ResultFile, Results, StorageError, versions
+from scboost_lab.runner import NotInstalledError, Task, run_tasks
+from scboost_lab.scoring import SCORE_COLUMNS, flip, folds, scores
 
 TASKS = [Task(d, m, f) for d in ("A", "B") for m in ("x", "y") for f in range(3)]
 
@@ -116,8 +106,8 @@ def test_what_fails_is_said_in_its_row_and_the_rest_runs(tmp_path):
 
 
 def test_a_full_disk_keeps_the_finished_folds(tmp_path, monkeypatch):
-    results = result_file(tmp_path)
-    real = protocol.os.fsync
+    file = result_file(tmp_path)
+    real = results.os.fsync
     written = []
 
     def fsync(descriptor):
@@ -126,12 +116,12 @@ def test_a_full_disk_keeps_the_finished_folds(tmp_path, monkeypatch):
         written.append(descriptor)
         real(descriptor)
 
-    monkeypatch.setattr(protocol.os, "fsync", fsync)
+    monkeypatch.setattr(results.os, "fsync", fsync)
     with pytest.raises(StorageError, match=r"r\.csv \(No space left on device\); the folds finished before are kept"):
-        run_tasks(TASKS, value, results, progress=quiet)
-    monkeypatch.setattr(protocol.os, "fsync", real)
-    assert len(results.rows()) >= 3
-    assert [row["status"] for row in run_tasks(TASKS, value, results, progress=quiet)] == ["ok"] * len(TASKS)
+        run_tasks(TASKS, value, file, progress=quiet)
+    monkeypatch.setattr(results.os, "fsync", real)
+    assert len(file.rows()) >= 3
+    assert [row["status"] for row in run_tasks(TASKS, value, file, progress=quiet)] == ["ok"] * len(TASKS)
 
 
 def test_a_directory_that_cannot_be_written_is_said_before_any_work(tmp_path):
@@ -190,27 +180,89 @@ def test_marks_are_those_of_scipys_test(shift):
     assert wilcoxon_mark(a, b) == ("**" if p < 0.01 else "*" if p < 0.05 else "")
 
 
-def test_provenance_is_added_run_by_run(tmp_path):
-    path = tmp_path / "table1.csv"
-    for command in ("first", "second"):
-        write_provenance(path, command=command, data={"A": "openml:1"}, extra={"jobs": 1})
-    runs = json.loads((tmp_path / "table1.json").read_text())["runs"]
-    assert [run["command"] for run in runs] == ["first", "second"]
-    assert runs[0]["versions"] == versions()
+@pytest.mark.parametrize("seed", range(5))
+def test_the_signed_rank_test_is_scipys_with_ties_and_zeros_too(seed):
+    d = np.random.default_rng(seed).integers(-2, 4, size=8).astype(float)
+    assert signed_rank_p(d) == pytest.approx(wilcoxon(d).pvalue)
+
+
+def test_what_made_the_rows_is_recorded_run_by_run(tmp_path):
+    file = result_file(tmp_path)
+    for command, n in (("first", 4), ("nothing to do", 4), ("second", 12)):
+        with file.recorded(command, data=lambda: {"A": "openml:1"}, jobs=1):
+            run_tasks(TASKS[:n], value, file, progress=quiet)
+    first, second = json.loads((tmp_path / "r.json").read_text())["runs"]
+    assert (first["command"], second["command"]) == ("first", "second")
+    assert first["ran"] == {"x": {"A": 3}, "y": {"A": 1}}
+    assert second["ran"] == {"y": {"A": 2, "B": 3}, "x": {"B": 3}}
+    assert first["data"] == {"A": "openml:1"}
+    assert first["jobs"] == 1
+    assert first["versions"] == versions()
     assert versions()["numpy"] == np.__version__
+
+
+def test_an_interrupted_run_is_recorded(tmp_path):
+    file = result_file(tmp_path)
+
+    def stopped(task):
+        if task.fold == 2:
+            raise KeyboardInterrupt
+        return value(task)
+
+    with pytest.raises(KeyboardInterrupt), file.recorded("stopped"):
+        run_tasks(TASKS, stopped, file, progress=quiet)
+    (run,) = json.loads((tmp_path / "r.json").read_text())["runs"]
+    assert run["ran"] == {"x": {"A": 2}}
+
+
+def run_with_version(monkeypatch, file, version, tasks, work=value):
+    monkeypatch.setattr(results, "versions", lambda: {"scboost": version})
+    with file.recorded("command"):
+        run_tasks(tasks, work, file, again=True, progress=quiet)
+
+
+def test_the_version_of_rows_is_that_of_the_run_that_wrote_them(tmp_path, monkeypatch):
+    file = result_file(tmp_path)
+    ours = [Task(d, "SCBoost", f) for d in ("A", "B") for f in range(3)]
+    run_with_version(monkeypatch, file, "1", [*TASKS, *ours])
+    assert Results(file.path).scboost_versions() == ["1"]
+    run_with_version(monkeypatch, file, "2", TASKS, lambda task: {"ACC": -1.0})  # other methods are not scboost's
+    assert Results(file.path).scboost_versions() == ["1"]
+    run_with_version(monkeypatch, file, "3", ours[:4], lambda task: {"ACC": 3.0})  # all of A, one fold of B
+    assert Results(file.path).scboost_versions() == ["1", "3"]
+    run_with_version(monkeypatch, file, "4", ours, lambda task: {"ACC": 4.0})
+    assert Results(file.path).scboost_versions() == ["4"]
+
+
+def test_rows_are_read_by_cell(tmp_path):
+    file = result_file(tmp_path)
+    run_tasks(TASKS[::-1], value, file, progress=quiet)
+    read = Results(file.path)
+    assert read.values("ACC", dataset="A", method="x") == pytest.approx([2.0, 2 + 1 / 7, 2 + 2 / 7], rel=1e-5)
+    assert read.mean("ACC", dataset="B") == pytest.approx(2 + 1 / 7, rel=1e-5)
+    assert np.isnan(read.mean("ACC", dataset="C"))
+    assert read.distinct("dataset") == ["B", "A"]
+    assert read.distinct("method", dataset="A") == ["y", "x"]
+    assert Results(tmp_path / "absent.csv").rows == []
+
+
+def test_flipped_labels():
+    y = np.repeat([0, 1], 50)
+    assert (flip(y, 0.2, np.random.default_rng(1)) != y).sum() == 20
+    np.testing.assert_array_equal(flip(y, 0.0, np.random.default_rng(1)), y)
 
 
 def test_a_missing_package_names_itself(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "lightgbm", None)
     with pytest.raises(NotInstalledError, match="LGBM needs the package lightgbm"):
-        baselines.make("LGBM", 42)
+        models.make("LGBM", 42)
     with pytest.raises(ValueError, match=r"unknown method 'GP'; known: RF, ADA"):
-        baselines.make("GP", 42)
+        models.make("GP", 42)
 
 
 def test_the_baselines_have_the_papers_settings():
-    for method in baselines.BASELINES:
-        params = baselines.make(method, 42).get_params()
+    for method in models.BASELINES:
+        params = models.make(method, 42).get_params()
         assert params["n_estimators"] == 100
         if method != "NGB":  # turns its seed into a generator
             assert params["random_state"] == 42

@@ -2,55 +2,48 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
-from scboost_lab.bench import WIDE, Results
-from scboost_lab.study import ALL, OURS, RIVALS
-from scboost_lab.study_page import average, grid, mean_ranks, means, read
+from scboost_lab.bench import KEY, WIDE, ratios, shapes_of
+from scboost_lab.comparisons import average, mean_ranks, means
+from scboost_lab.page import table as markdown
+from scboost_lab.results import Results
+from scboost_lab.scoring import HIGHER_IS_BETTER
+from scboost_lab.study import ALL, RIVALS, ours
+from scboost_lab.study_page import DEFAULT, MEASURES, NAMES
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
 SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
-PLAIN = f"{OURS} gamma=0"
-NAMES = {
-    OURS: "**SCBoost**",
-    PLAIN: "SCBoost without projection",
-    "CAT": "CatBoost",
-    "LGBM": "LightGBM",
-    "XGB": "XGBoost",
-    "HGB": "HistGradientBoosting",
-    "RF": "random forest",
-    "GBDT": "GradientBoosting",
-    "ADA": "AdaBoost",
-    "NGB": "NGBoost",
-}
-MEASURES = (("log_loss", "log-loss", -1), ("AUC", "AUC", 1), ("ACC", "accuracy", 1), ("F1", "F1", 1))
+PLAIN = ours("gamma=0")[0]
 
 
 def table(results: Path) -> str:
     """Markdown table: mean over the sets and, in brackets, mean rank among the nine methods, by log-loss."""
-    rows = read(results / "peers.csv")
-    methods = [OURS, *RIVALS]
+    rows = Results(results / "peers.csv").rows
+    methods = [DEFAULT, *RIVALS]
     columns = {}
-    for measure, _, sign in MEASURES:
+    for measure in MEASURES:
         by_set = means(rows, measure)
-        ranks = mean_ranks(by_set, methods, ALL, sign)
+        ranks = mean_ranks(by_set, methods, ALL, HIGHER_IS_BETTER[measure])
         columns[measure] = {m: (average(by_set, m, ALL), ranks.get(m)) for m in (*methods, PLAIN)}
     body = []
     for method in sorted((*methods, PLAIN), key=lambda m: columns["log_loss"][m][0]):
-        cells = [columns[measure][method] for measure, _, _ in MEASURES]
-        body.append([NAMES[method], *(f"{v:.4f}" if r is None else f"{v:.4f} ({r:.1f})" for v, r in cells)])
-    return grid(["", *(name for _, name, _ in MEASURES)], body)
+        cells = [columns[measure][method] for measure in MEASURES]
+        name = {**NAMES, PLAIN: "SCBoost without projection"}[method]
+        body.append([name, *(f"{v:.4f}" if r is None else f"{v:.4f} ({r:.1f})" for v, r in cells)])
+    return markdown(["", *MEASURES.values()], body)
 
 
 def speed(results: Path) -> str:
     """Say how long fits and predictions take against XGBoost's: smallest and largest ratio on one and two threads."""
-    bench = Results(results / "bench.csv")
-    shapes = bench.shapes()
+    bench = Results(results / "bench.csv", KEY)
+    shapes = shapes_of(bench)
     wide = [shape for shape in shapes if shape[1] >= WIDE]
     small, *large = [shape for shape in shapes if shape[1] < WIDE]
 
     def span(field: str, chosen: list[tuple[int, int]]) -> str:
-        found = [ratio for t in (1, 2) for ratio in bench.ratios(field, "SCBoost", "XGBoost", chosen, t)]
+        found = [ratio for t in (1, 2) for ratio in ratios(bench, field, "SCBoost", "XGBoost", chosen, t)]
         return f"{min(found):.1f} to {max(found):.1f}"
 
     fits = (
@@ -79,13 +72,14 @@ def _fill(text: str, begin: str, end: str, content: str) -> str:
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
-def main() -> int:
-    """Rewrite README.md in the current folder."""
-    readme = Path("README.md")
-    text = update(readme.read_text(), Path("results/study"))
-    readme.write_text(update_speed(text, Path("results/speed")))
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``scboost-lab readme``."""
+    parser.add_argument("--readme", type=Path, default=Path("README.md"))
+    parser.add_argument("--results", type=Path, default=Path("results"), help="directory of the result files")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Rewrite the README's table and sentence."""
+    text = update(args.readme.read_text(encoding="utf-8"), args.results / "study")
+    args.readme.write_text(update_speed(text, args.results / "speed"), encoding="utf-8")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,0 +1,121 @@
+"""The one factory of models: every library under one name, with the same words for rounds, threads and seed.
+
+100 trees, one thread, everything else at its package's default. A package is imported when its model is made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from scboost_lab.runner import NotInstalledError
+
+N_ESTIMATORS = 100
+
+
+@dataclass(frozen=True)
+class Library:
+    """Where a method is found and how it calls things.
+
+    Attributes
+    ----------
+    name : str
+        Its name in tables.
+    module, classifier : str
+    regressor : str
+        Empty where no experiment uses it.
+    rounds, threads : str
+        Names of the parameters; `threads` is empty where there is none.
+    fixed : mapping
+        Parameters that keep it quiet.
+    """
+
+    name: str
+    module: str
+    classifier: str
+    regressor: str = ""
+    rounds: str = "n_estimators"
+    threads: str = "n_jobs"
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+SCBOOST_PAPER, SCBOOST, HGB = "SCBoost-paper", "SCBoost", "HGB"
+LIBRARIES: dict[str, Library] = {
+    "RF": Library("random forest", "sklearn.ensemble", "RandomForestClassifier"),
+    "ADA": Library("AdaBoost", "sklearn.ensemble", "AdaBoostClassifier", threads=""),
+    "GBDT": Library("GradientBoosting", "sklearn.ensemble", "GradientBoostingClassifier", threads=""),
+    "XGB": Library("XGBoost", "xgboost", "XGBClassifier", "XGBRegressor"),
+    "LGBM": Library("LightGBM", "lightgbm", "LGBMClassifier", "LGBMRegressor", fixed={"verbose": -1}),
+    "CAT": Library(
+        "CatBoost",
+        "catboost",
+        "CatBoostClassifier",
+        "CatBoostRegressor",
+        threads="thread_count",
+        fixed={"verbose": 0, "allow_writing_files": False},
+    ),
+    "NGB": Library("NGBoost", "ngboost", "NGBClassifier", threads="", fixed={"verbose": False}),
+    HGB: Library(
+        "HistGradientBoosting",
+        "sklearn.ensemble",
+        "HistGradientBoostingClassifier",
+        "HistGradientBoostingRegressor",
+        rounds="max_iter",
+        threads="",
+    ),
+    SCBOOST_PAPER: Library("SCBoost, as printed", "scboost", "SCBoostClassifier.from_paper"),
+    SCBOOST: Library(SCBOOST, "scboost", "SCBoostClassifier", "SCBoostRegressor"),
+}
+BASELINES = ("RF", "ADA", "GBDT", "XGB", "LGBM", "CAT", "NGB")
+"""The paper's seven."""
+METHODS = (*BASELINES, SCBOOST_PAPER, SCBOOST)
+"""The columns of the reproduction."""
+
+
+def make(
+    method: str,
+    seed: int,
+    *,
+    n_estimators: int = N_ESTIMATORS,
+    n_threads: int = 1,
+    regression: bool = False,
+    **params: Any,
+) -> Any:
+    """Make an unfitted model.
+
+    Parameters
+    ----------
+    method : str
+        A key of `LIBRARIES`.
+    seed : int
+    n_estimators : int
+        Trees, or rounds of boosting.
+    n_threads : int
+    regression : bool
+    **params
+        The method's own settings.
+
+    Returns
+    -------
+    estimator
+
+    Examples
+    --------
+    >>> make("RF", 42, max_depth=3).get_params()["n_estimators"]
+    100
+    """
+    if method not in LIBRARIES:
+        raise ValueError(f"unknown method {method!r}; known: {', '.join(LIBRARIES)}")
+    library = LIBRARIES[method]
+    threads = {library.threads: n_threads} if library.threads else {}
+    common = {library.rounds: n_estimators, "random_state": seed, **threads, **library.fixed}
+    try:
+        found: Any = import_module(library.module)
+    except ImportError as error:
+        raise NotInstalledError(f"{method} needs the package {error.name or library.module}") from error
+    for part in (library.regressor if regression else library.classifier).split("."):
+        found = getattr(found, part)
+    try:
+        return found(**{**common, **params})
+    except ImportError as error:  # scboost asks for XGBoost when it is used
+        raise NotInstalledError(f"{method}: {error}") from error

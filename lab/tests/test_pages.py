@@ -1,0 +1,79 @@
+"""Each generated document says what the committed results say, and which version they come from."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scboost_lab import bench, pruning, readme, realdata, reproduction_page, study_page
+from scboost_lab.page import VERSION_LINE, fill, sections, template
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "default": (study_page.page_text, "study"),
+    "realdata": (realdata.page_text, "realdata"),
+    "redundancy": (pruning.page_text, "pruning.csv"),
+    "reproduction": (reproduction_page.page_text, "reproduction"),
+    "speed": (bench.page_text, "speed"),
+}
+
+
+def records(source):
+    """The JSON files beside the results of a page."""
+    return [source.with_suffix(".json")] if source.suffix else sorted(source.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_document_is_made_from_the_committed_results(name):
+    text, source = PAGES[name]
+    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == text(ROOT / "results" / source)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_document_names_the_version_of_its_results(name):
+    said = VERSION_LINE.findall((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    assert len(said) == 1
+    runs = [run for path in records(ROOT / "results" / PAGES[name][1]) for run in json.loads(path.read_text())["runs"]]
+    assert set(re.findall(r"scboost (\S+?)[;.]?(?= |$)", said[0])) <= {run["versions"]["scboost"] for run in runs}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_results_of_another_version_make_another_document(name, tmp_path):
+    text, source = PAGES[name]
+    results = ROOT / "results" / source
+    copied = tmp_path / results.name
+    if results.is_dir():
+        shutil.copytree(results, copied)
+    else:
+        shutil.copy(results, copied)
+        shutil.copy(results.with_suffix(".json"), tmp_path)
+    for path in records(copied):
+        content = json.loads(path.read_text())
+        for run in content["runs"]:
+            run["versions"]["scboost"] = "9.9"
+        path.write_text(json.dumps(content))
+    changed = text(copied)
+    assert VERSION_LINE.findall(changed) == ["scboost 9.9"]
+    assert changed != (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_readmes_table_is_that_of_the_results():
+    text = (ROOT / "README.md").read_text()
+    assert readme.update(text, ROOT / "results" / "study") == text
+    assert readme.update_speed(text, ROOT / "results" / "speed") == text
+    with pytest.raises(ValueError, match="headline: begin"):
+        readme.update("nothing", ROOT / "results" / "study")
+
+
+def test_placeholders_and_values_must_match():
+    assert fill("{a} {b.real:.1f} {c[x y]}", a=1, b=2.0, c={"x y": 3}) == "1 2.0 3"
+    with pytest.raises(ValueError, match="or the reverse: b"):
+        fill("{a} {b}", a=1)
+    with pytest.raises(ValueError, match="or the reverse: c"):
+        fill("{a}", a=1, c=2)
+
+
+def test_every_section_of_the_reproduction_has_a_template():
+    assert list(sections(template("reproduction"))) == ["", *reproduction_page.SECTIONS]
