@@ -56,14 +56,6 @@ def reweight_trees(ensemble: Ensemble, kept: IntArray, weights: FloatArray, inte
 
 
 def _link(loss: Loss) -> str:
-    match loss:
-        case LogisticLoss():
-            return "logit"
-        case SoftmaxLoss():
-            return "softmax"
-        case PoissonLoss():
-            return "other"
-        case QuantileLoss() if loss.quantile != 0.5:
-            return "quantile"
-        case _:
-            return "identity"
+    if isinstance(loss, QuantileLoss) and loss.quantile != 0.5:
+        return "quantile"
+    return {LogisticLoss: "logit", SoftmaxLoss: "softmax", PoissonLoss: "other"}.get(type(loss), "identity")

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instance_of
+from scboost.redundancy.libraries import Library, instances
 from scboost.redundancy.tree_matrix import EnsembleReader, gather
 
 _LINKS = {
@@ -23,10 +23,6 @@ _LINKS = {
     "Huber": "identity",
     "Quantile": "quantile",
 }
-
-
-def _matches(model: Any) -> bool:
-    return instance_of(model, "catboost", ("CatBoost",))
 
 
 def _read(model: Any) -> EnsembleReader:
@@ -104,4 +100,4 @@ def _scale(node: dict[str, Any], factor: FloatArray) -> None:
             _scale(node[child], factor)
 
 
-LIBRARY = Library("catboost", "CatBoost", _matches, _read, _write)
+LIBRARY = Library("catboost", "CatBoost", instances("catboost", "CatBoost"), _read, _write)

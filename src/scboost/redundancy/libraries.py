@@ -71,10 +71,14 @@ def register_library(library: Library) -> None:
     _LIBRARIES[library.name] = library
 
 
-def instance_of(model: Any, module: str, names: tuple[str, ...]) -> bool:
-    """Tell whether a model is an instance of one of a module's classes; one that is not loaded has no instances."""
-    loaded = sys.modules.get(module)
-    return isinstance(model, tuple(getattr(loaded, name) for name in names if hasattr(loaded, name)))
+def instances(module: str, *names: str) -> Callable[[Any], bool]:
+    """Return a test for instances of a module's classes; a module that is not loaded has none."""
+
+    def matches(model: Any) -> bool:
+        loaded = sys.modules.get(module)
+        return isinstance(model, tuple(getattr(loaded, name) for name in names if hasattr(loaded, name)))
+
+    return matches
 
 
 def read_ensemble(model: Any) -> EnsembleReader:

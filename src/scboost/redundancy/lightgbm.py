@@ -11,16 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instance_of
+from scboost.redundancy.libraries import Library, instances
 from scboost.redundancy.tree_matrix import EnsembleReader, gather
 
-
-def _is_booster(model: Any) -> bool:
-    return instance_of(model, "lightgbm", ("Booster",))
-
-
-def _matches(model: Any) -> bool:
-    return instance_of(model, "lightgbm", ("Booster", "LGBMModel"))
+_is_booster = instances("lightgbm", "Booster")
 
 
 def _booster(model: Any) -> Any:
@@ -137,4 +131,4 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
     return new
 
 
-LIBRARY = Library("lightgbm", "LightGBM", _matches, _read, _write)
+LIBRARY = Library("lightgbm", "LightGBM", instances("lightgbm", "Booster", "LGBMModel"), _read, _write)

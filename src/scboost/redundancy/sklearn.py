@@ -10,19 +10,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_array, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instance_of, read_ensemble
+from scboost.redundancy.libraries import Library, instances, read_ensemble
 from scboost.redundancy.tree_matrix import EnsembleReader, gather
 
 
 def _read_gradient_boosting(model: Any) -> EnsembleReader:
     constant = model.init_ == "zero" or (
-        instance_of(model.init_, "sklearn.dummy", ("DummyClassifier", "DummyRegressor"))
+        isinstance(model.init_, DummyClassifier | DummyRegressor)
         and model.init_.strategy not in {"stratified", "uniform"}
     )
     if not constant:
@@ -155,7 +156,7 @@ _READERS = {
 
 def _kind(model: Any) -> str | None:
     for kind in _READERS:
-        if instance_of(model, "sklearn.ensemble", (f"{kind}Classifier", f"{kind}Regressor")):
+        if instances("sklearn.ensemble", f"{kind}Classifier", f"{kind}Regressor")(model):
             return kind
     return None
 

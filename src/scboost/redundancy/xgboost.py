@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instance_of
+from scboost.redundancy.libraries import Library, instances
 from scboost.redundancy.tree_matrix import EnsembleReader
 from scboost.xgb.document import Document, scaled
 
@@ -25,12 +25,7 @@ _LINKS = {
 }
 
 
-def _is_booster(model: Any) -> bool:
-    return instance_of(model, "xgboost", ("Booster",))
-
-
-def _matches(model: Any) -> bool:
-    return instance_of(model, "xgboost", ("Booster", "XGBModel"))
+_is_booster = instances("xgboost", "Booster")
 
 
 def _used_booster(model: Any) -> Any:
@@ -80,9 +75,8 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
     shift = np.zeros_like(weights)
     shift[0] = intercept - document.base_margin()
     trees = [
-        scaled(document.trees[tree], weight, by)
-        for chosen, row, moved in zip(order[kept], weights, shift, strict=True)
-        for tree, weight, by in zip(chosen, row, moved, strict=True)
+        scaled(document.trees[tree], float(weight), float(by))
+        for tree, weight, by in zip(order[kept].flat, weights.flat, shift.flat, strict=True)
     ]
     # The attributes are about rounds that may be gone, such as the best one.
     changed = document.with_trees(trees, list(range(len(intercept))) * len(kept)).with_learner(attributes={})
@@ -95,4 +89,4 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
     return new
 
 
-LIBRARY = Library("xgboost", "XGBoost", _matches, _read, _write)
+LIBRARY = Library("xgboost", "XGBoost", instances("xgboost", "Booster", "XGBModel"), _read, _write)
