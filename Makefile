@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist compat bench clean
+.PHONY: demo test test-dist compat bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -25,6 +25,15 @@ compat: | $(BIN)/python
 
 bench: $(VENV)/.lab
 	$(BIN)/scboost-lab bench
+
+# The generated documents, from the committed results.
+pages: $(VENV)/.lab
+	$(BIN)/scboost-lab reproduce page --out results/reproduction --page docs/reproduction.md
+	$(BIN)/scboost-lab study page
+	$(BIN)/scboost-lab realdata --page-only --out results/realdata --page docs/realdata.md
+	$(BIN)/scboost-lab pruning --page-only
+	$(BIN)/scboost-lab bench --page-only --output results/speed --docs docs
+	$(BIN)/scboost-lab readme
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
