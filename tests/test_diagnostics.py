@@ -281,7 +281,7 @@ def test_targets_must_be_finite():
             dg.redundancy_report(model, X, np.where(np.arange(200) == 7, bad, y))
 
 
-def test_bad_targets():
+def test_targets_the_model_does_not_know_are_refused():
     X, y = binary()
     model = GradientBoostingClassifier(n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):

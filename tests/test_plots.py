@@ -57,7 +57,7 @@ def test_lines_hold_the_numbers(reports):
     assert "2 of 3 kept" in ax.get_title()
 
 
-def test_report_page(reports):
+def test_a_report_is_drawn_on_one_page(reports):
     with_y, without_y = reports
     assert len(with_y.plot(without_y).axes) == 6  # four panels, a colour bar and a twin
     without_y.plot().canvas.draw()
@@ -72,7 +72,7 @@ def test_constant_trees_can_be_drawn():
     redundancy_report(GradientBoostingClassifier(n_estimators=1).fit(X, y), X).plot().canvas.draw()
 
 
-def test_bad_input(reports):
+def test_what_cannot_be_drawn_is_refused(reports):
     with pytest.raises(ValueError, match="at least one report"):
         plotting.plot_spectrum()
     with pytest.raises(ValueError, match="at least one report"):

@@ -92,7 +92,7 @@ def test_boosters_stay_boosters(library):
     assert_allclose(found.model.predict(matrix), same.model.predict_proba(X_val)[:, 1], rtol=1e-6)
 
 
-def test_string_labels_of_catboost_and_forests():
+def test_text_labels_survive():
     X, y, X_val, y_val = split("multiclass")
     names = np.array(["one", "three", "two"])
     for library in ("catboost", "RandomForest", "lightgbm"):
@@ -101,7 +101,7 @@ def test_string_labels_of_catboost_and_forests():
         assert np.mean(found.model.predict(X_val).ravel() == names[y_val]) > 0.5
 
 
-def test_catboost_with_categories():
+def test_catboost_models_of_categories_are_written():
     catboost = pytest.importorskip("catboost")
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
@@ -251,7 +251,7 @@ def test_pruning_beats_truncation_of_slow_boosting():
     assert log_loss(y_val[200:], pruned.predict_proba(X_val[200:])) < log_loss(y_val[200:], first)
 
 
-def test_bad_input():
+def test_what_cannot_be_weighed_is_refused():
     X, y, X_val, y_val = split("binary")
     model = make("xgboost", "binary").fit(X, y)
     with pytest.raises(ValueError, match="at least two classes"):
@@ -325,7 +325,7 @@ def test_weighted_trees_read_tables_by_name():
         model.predict(pd.DataFrame(X_val, columns=columns[::-1]))
 
 
-def test_a_single_tree():
+def test_a_single_tree_is_kept():
     X, y, X_val, y_val = split("binary")
     model = xgboost.XGBClassifier(n_estimators=1, n_jobs=1).fit(X, y)
     found = rw.prune(model, X_val, y_val, max_trees=1)

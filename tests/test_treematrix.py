@@ -131,7 +131,7 @@ def test_column_order_is_round_then_output(library):
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 @pytest.mark.parametrize("task", TASKS)
-def test_native_boosters(library, task):
+def test_native_boosters_are_read_like_their_wrappers(library, task):
     X, y = data(task)
     model = make(library, task).fit(X, y)
     booster = model.get_booster() if library == "xgboost" else model.booster_
@@ -207,7 +207,7 @@ def test_an_array_cannot_stand_for_a_table_with_categories():
             tree_matrix(model, codes)
 
 
-def test_missing_values_categories_and_names():
+def test_missing_values_and_categories_are_read_and_names_checked():
     pd = pytest.importorskip("pandas")
     lightgbm = pytest.importorskip("lightgbm")
     X, y = data("binary")
@@ -225,7 +225,7 @@ def test_missing_values_categories_and_names():
             tree_matrix(model, frame[["b", "a", "c", "d", "e", "f g"]])
 
 
-def test_catboost_categories():
+def test_catboost_models_of_categories_are_read():
     catboost = pytest.importorskip("catboost")
     pd = pytest.importorskip("pandas")
     X, y = data("binary")
@@ -275,7 +275,7 @@ def test_catboost_text_and_embeddings_are_read_but_not_written():
             reweight(model, rows, y)
 
 
-def test_a_single_tree():
+def test_an_ensemble_of_a_single_tree_is_read():
     X, y = data("binary")
     for library in LIBRARIES:
         name = {"catboost": "iterations", "catboost-lossguide": "iterations", "HistGradientBoosting": "max_iter"}
@@ -309,7 +309,7 @@ def test_lightgbm_base_is_taken_out_of_the_first_tree():
     assert trees.intercept == pytest.approx(np.log(y.mean() / (1 - y.mean())), abs=1e-6)
 
 
-def test_scboost_models():
+def test_scboost_models_are_read():
     from sklearn.tree import DecisionTreeRegressor
 
     from scboost.estimators.base import SCBoostClassifier
@@ -404,7 +404,7 @@ def test_a_class_of_the_same_name_is_not_taken_for_the_library(module, name):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_bad_input(library):
+def test_models_that_are_not_fitted_and_wrong_rows_are_refused(library):
     X, y = data("binary")
     model = make(library, "binary")
     with pytest.raises(NotFittedError):
@@ -421,7 +421,7 @@ def test_bad_input(library):
             tree_matrix(model, X, block_rows=bad)
 
 
-def test_models_that_are_no_sum_of_trees():
+def test_models_that_are_no_sum_of_trees_are_refused():
     X, y = data("binary")
     with pytest.raises(TypeError, match="got LogisticRegression"):
         tree_matrix(LogisticRegression().fit(X, y), X)
@@ -444,7 +444,7 @@ def test_models_that_are_no_sum_of_trees():
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "GradientBoosting", "RandomForest"])
-def test_sparse_rows(library):
+def test_sparse_rows_are_read(library):
     sparse = pytest.importorskip("scipy.sparse")
     X, y = data("binary")
     X = sparse.csr_matrix(np.where(X > 0, X, 0))
@@ -452,7 +452,7 @@ def test_sparse_rows(library):
     assert_allclose(tree_matrix(model, X, block_rows=77).margin(), margin(model, X), rtol=1e-5, atol=1e-6)
 
 
-def test_polars_rows():
+def test_polars_rows_are_read():
     polars = pytest.importorskip("polars")
     X, y = data("binary")
     frame = polars.DataFrame(X, schema=list("abcdef"))

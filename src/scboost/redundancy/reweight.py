@@ -195,7 +195,9 @@ class Problem:
 
     def nonnegative(self, target: FloatArray, pull: float, kept: npt.NDArray[np.intp] | None = None) -> Found:
         """Find non-negative factors of the kept trees (all by default), pulled towards T / len(kept)."""
-        kept = np.arange(self.T) if kept is None else kept
+        if kept is None:
+            found = self._learn(self.A, target, "nonnegative", pull)
+            return Found(found.weights, self.start + found.intercept, found.gap)
         scale = self.T / len(kept)
         found = self._learn(self.A[:, :, kept] * scale, target, "nonnegative", pull)
         factors = np.zeros(self.T)
