@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist compat bench pages clean
+.PHONY: demo test test-dist compat fuzz bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -22,6 +22,12 @@ test-dist: $(VENV)/.dev
 # The tests on the lowest and newest versions of what the library needs; about an hour. Python 3.11 or newer runs it.
 compat: | $(BIN)/python
 	$(BIN)/python tools/compat.py
+
+# Mutants of model files: each is refused with a clear error or is a right model. `make fuzz SEED=1 MINUTES=30`
+SEED ?= 0
+MINUTES ?= 5
+fuzz: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz.py --seed $(SEED) --minutes $(MINUTES)
 
 bench: $(VENV)/.lab
 	$(BIN)/scboost-lab bench

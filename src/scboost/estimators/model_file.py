@@ -275,6 +275,7 @@ class _Reader:
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
         model.set_params(**parameters)
         model._validate_params()  # noqa: SLF001 - scikit-learn's name
+        _require(model.n_jobs is None or abs(model.n_jobs) < 2**31, f"n_jobs is {model.n_jobs}")
         for name, value in own["fitted"].items():
             _require(name.isidentifier() and _is_fitted_attribute(name), f"unknown attribute {name!r:.40}")
             _require(

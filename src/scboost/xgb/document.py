@@ -256,6 +256,7 @@ class Document:
         learner = {k: v for k, v in self.learner.items() if k not in {"attributes", "gradient_booster"}}
         parameters = {k: v for k, v in self.learner["learner_model_param"].items() if k != "base_score"}
         model = {k: v for k, v in self.model.items() if k != "trees"}
+        booster = {k: v for k, v in self.learner["gradient_booster"].items() if k not in {"model", "gbtree"}}
         trees = [
             {
                 **tree,
@@ -264,7 +265,7 @@ class Document:
             }
             for tree in self.trees
         ]
-        return [{**learner, "learner_model_param": parameters}, model, trees]
+        return [{**learner, "learner_model_param": parameters}, booster, model, trees]
 
     def encode(self) -> bytes:
         """Return the model as UBJSON."""

@@ -84,7 +84,7 @@ def _write(value: Any, parts: list[str]) -> None:
 
 
 def _floats(values: FloatArray) -> list[str]:
-    texts: list[str] = values.astype(np.float32).astype(str).tolist()
+    texts: list[str] = values.astype(str).tolist()
     if not np.isfinite(values).all():
         named = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
         texts = [named.get(text, text) for text in texts]

@@ -66,6 +66,9 @@ def check(document: Document) -> None:
 def _check(document: Document) -> None:
     learner = document.learner
     _require(isinstance(learner, dict), "it has no learner")
+    numbers = document.content["version"]
+    _require(isinstance(numbers, list) and len(numbers) == 3, "version is not a list of three numbers")
+    _require(all(type(n) is int and 0 <= n < 1000 for n in numbers), "version is not a list of three numbers")
     attributes = learner["attributes"]
     _require(isinstance(attributes, dict), "its attributes are not an object")
     _require(all(isinstance(text, str) for text in attributes.values()), "an attribute is not a text")
@@ -79,6 +82,7 @@ def _check(document: Document) -> None:
     K = document.n_outputs
     _check_base_score(learner["learner_model_param"]["base_score"], K)
     model = document.model
+    _require(learner["gradient_booster"]["name"] in {"gbtree", "dart"}, "its booster has no known name")
     trees = model["trees"]
     _require(isinstance(trees, list), "its trees are not a list")
     T = len(trees)
@@ -116,10 +120,11 @@ def _check_base_score(text: Any, K: int) -> None:
 
 def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> None:
     _require(isinstance(tree, dict), "there is no object")
-    width = tree["tree_param"]["size_leaf_vector"]
-    if _integer(width, "size_leaf_vector", 0, np.iinfo(np.int32).max) > 1:
+    stated = {name: _integer(text, name, 0, np.iinfo(np.int32).max) for name, text in tree["tree_param"].items()}
+    if stated["size_leaf_vector"] > 1:
         raise ValueError("XGBoost's multi_strategy='multi_output_tree' is not supported.")
-    n = _integer(tree["tree_param"]["num_nodes"], "num_nodes", 1, np.iinfo(np.int32).max)
+    n = stated["num_nodes"]
+    _require(n > 0, "there are no nodes")
     for name, dtype in BY_NODE.items():
         array = tree[name]
         _require(isinstance(array, np.ndarray) and array.dtype == dtype, f"{name} is not an array of {dtype.__name__}")
@@ -133,8 +138,8 @@ def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> None:
         not children.size or (children.min() > 0 and children.max() < n), f"a child is not one of nodes 1 to {n - 1}"
     )
     deleted = tree["split_indices"] == _DELETED
-    stated = _integer(tree["tree_param"]["num_deleted"], "num_deleted", 0, n)
-    _require(stated == np.count_nonzero(deleted), f"num_deleted is {stated}, not {np.count_nonzero(deleted)}")
+    n_deleted = np.count_nonzero(deleted)
+    _require(stated["num_deleted"] == n_deleted, f"num_deleted is {stated['num_deleted']}, not {n_deleted}")
     _require(not (deleted & inner).any() and not deleted[children].any(), "a deleted node has a child or a parent")
     seen = np.bincount(children, minlength=n)
     alive = ~deleted
@@ -144,8 +149,8 @@ def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> None:
     _require(
         not deleted[0] and _reached(left, right) == np.count_nonzero(alive), "a node cannot be reached from the root"
     )
-    columns = tree["split_indices"][inner]
-    _require(not columns.size or (columns.min() >= 0 and columns.max() < d), f"a split is on none of the {d} columns")
+    columns = tree["split_indices"][alive]
+    _require(columns.min() >= 0 and columns.max() < max(d, 1), f"a split is on none of the {d} columns")
     _require(bool((tree["default_left"] <= 1).all()), "default_left is neither 0 nor 1")
     by_category = inner & (tree["split_type"] == _CATEGORICAL)
     _require(bool((tree["split_type"] <= 1).all()), "split_type is neither 0 nor 1")
@@ -167,11 +172,8 @@ def _reached(left: IntArray, right: IntArray) -> int:
 def _check_category_splits(tree: Tree, expected: IntArray, table_sizes: IntArray | None) -> None:
     for name, dtype in {**BY_CATEGORY_SPLIT, **BY_CATEGORY}.items():
         array = tree[name]
-        # XGBoost gives an array without entries any type
-        _require(
-            isinstance(array, np.ndarray) and array.ndim == 1 and (array.dtype == dtype or not array.size),
-            f"{name} is not an array of {dtype.__name__}",
-        )
+        _require(isinstance(array, np.ndarray) and array.dtype == dtype, f"{name} is not an array of {dtype.__name__}")
+        _require(array.ndim == 1, f"{name} is not a vector")
         _require(name == "categories" or len(array) == len(expected), f"{name} does not match the category splits")
     _require(bool((tree["categories_nodes"] == expected).all()), "categories_nodes are not the nodes split by category")
     categories, starts, sizes = tree["categories"], tree["categories_segments"], tree["categories_sizes"]

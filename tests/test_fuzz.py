@@ -1,0 +1,68 @@
+"""A short run of the model file's fuzzing, and proof that it would see what it is there to see."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("the limits on a worker are Linux's", allow_module_level=True)
+
+import fuzz
+from scboost.estimators import model_file
+from scboost.xgb.document import Document
+
+
+def test_mutants_are_refused_or_right(tmp_path):
+    command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "1000", "--minutes", "5", "--output"]
+    # In a process of its own: forking is not safe beside the threads of other tests.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*command, tmp_path / "figures.json"], env=environment, capture_output=True, check=False)  # noqa: S603
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["violations"] == 0, figures["first violations"]
+    assert done.returncode == 0, done.stderr
+    assert figures["mutants"] == 1000
+    outcomes = figures["outcomes"]
+    assert {"bytes", "own, resealed", "structure, resealed", "values, resealed"} <= set(outcomes)
+    assert sum(outcome.get("sound", 0) for outcome in outcomes.values()) > 5
+
+
+def test_a_mutant_follows_from_its_number():
+    known = fuzz.originals()
+    first, second = (fuzz.mutate(np.random.default_rng([0, 3]), known) for _ in range(2))
+    assert first[2] == second[2]
+
+
+@pytest.fixture
+def binary():
+    return fuzz.originals()[0]
+
+
+def _changed(original):
+    document = Document.decode(original.files[0])
+    own = json.loads(document.attributes["scboost"])
+    values = model_file._unpack(own["leaf_values"])
+    own["leaf_values"] = model_file._pack(values + 1)
+    return document.with_learner(attributes={**document.attributes, "scboost": json.dumps(own)}).encode()
+
+
+def test_a_reader_without_checksum_and_agreement_would_be_found(binary, monkeypatch):
+    data = _changed(binary)
+    assert fuzz.judge(binary, data, sealed=False) == "refused"
+    monkeypatch.setattr(model_file, "_check_origin", lambda _: None)
+    assert fuzz.judge(binary, data, sealed=False) == "refused"  # the two parts of the file disagree
+    monkeypatch.setattr(Document, "nearly_equals", lambda *_: True)
+    with pytest.raises(AssertionError, match="a damaged file is another model"):
+        fuzz.judge(binary, data, sealed=False)
+    with pytest.raises(AssertionError, match="XGBoost reads another model"):
+        fuzz.judge(binary, data, sealed=True)
+
+
+def test_an_unknown_failure_is_a_violation(binary, monkeypatch):
+    monkeypatch.setattr(model_file, "parse", lambda _: 1 / 0)
+    assert fuzz.one(0, 0, [binary])[1].startswith("violation: ZeroDivisionError")
+    assert Path(fuzz.__file__).name == "fuzz.py"

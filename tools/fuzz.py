@@ -1,0 +1,451 @@
+"""Fuzzing of the model file: mutants of valid files are refused with a ValueError, or are models that predict right.
+
+Every mutant follows from the seed and its number alone. Workers load them one by one under a limit of memory and of
+time; one that dies, hangs or raises anything else is counted as a violation, with the number that repeats it:
+``python tools/fuzz.py --seed 0 --only 12345``.
+
+What is right? A mutant whose checksum was left alone must predict what the original predicts, to the bit. One that was
+resealed, as a forger would, must be a sound model: finite scores, the same from scboost and from plain XGBoost, and it
+survives another saving.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import datetime as dt
+import json
+import multiprocessing
+import pickle
+import platform
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import xgboost
+
+import scboost
+from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators import model_file
+from scboost.xgb.document import Document
+
+MEMORY = 3 << 30  # bytes that a worker may address beyond what it starts with
+SECONDS = 30  # that one mutant may take
+CHUNK = 500
+
+NUMBERS = [0, 1, -1, 2, 127, 255, 65536, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53, 2**63 - 1, -(2**63)]
+FLOATS = [0.0, -0.0, 1e-45, 1e300, -1e300, float("inf"), float("-inf"), float("nan"), 0.1]
+_FOLLOWED = [
+    "left_children",
+    "right_children",
+    "parents",
+    "split_indices",
+    "split_type",
+    "default_left",
+    "split_conditions",
+    "categories",
+    "categories_nodes",
+    "categories_sizes",
+    "categories_segments",
+]
+TEXTS = [
+    "",
+    "0",
+    "-1",
+    "1",
+    "2147483647",
+    "99999999999999999999",
+    "nan",
+    "[]",
+    "[nan]",
+    "x" * 300,
+    "é",
+    "\x00",
+    "{}",
+    "c",
+]
+
+
+@dataclass(frozen=True)
+class Original:
+    """A valid file.
+
+    Attributes
+    ----------
+    name : str
+        What kind of model it is.
+    model : estimator
+        Fitted.
+    X : array or table
+        Rows to predict.
+    scores : ndarray
+        Raw scores of these rows.
+    copy : bytes
+        The content of the file, to make copies of.
+    files : tuple of bytes
+        It as UBJSON and as JSON.
+    """
+
+    name: str
+    model: Any
+    X: Any
+    scores: Any
+    copy: bytes
+    files: tuple[bytes, bytes]
+
+
+def originals() -> list[Original]:
+    """Make small models of every kind."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = X[:, 0] + X[:, 1] * X[:, 2]
+    table = pd.DataFrame(
+        {
+            "x": np.where(X[:, 3] > 1, np.nan, X[:, 0]),
+            "colour": pd.Categorical(rng.choice(["red", "green", "blue"], size=120)),
+            "code": pd.Categorical(rng.choice([10, 2, 30], size=120)),
+        }
+    )
+    small: dict[str, Any] = {"n_estimators": 2, "max_depth": 2, "max_leaves": None, "n_jobs": 1, "random_state": 0}
+    weighing: dict[str, Any] = {"weighting": "nonnegative", "covariance_penalty": 0.5}
+    made = {
+        "binary": (SCBoostClassifier(**small), X, y > 0),
+        "classes": (SCBoostClassifier(**small), X, np.array(["a", "b", "c"])[np.digitize(y, [-1, 1])]),
+        "categories": (SCBoostClassifier(**small), table, (X[:, 0] > 0) ^ (table["colour"] == "red")),
+        "regression": (SCBoostRegressor(**small, loss="huber", **weighing), X, y + 100),
+        "counts": (SCBoostRegressor(**small, loss="poisson"), X, np.abs(y)),
+        "dropped": (SCBoostClassifier(**{**small, "n_estimators": 4}, early_stopping=True), X, rng.random(120) > 0.5),
+    }
+    found = []
+    for name, (model, rows, target) in made.items():
+        model.fit(rows, target)
+        document = model_file.to_document(model)
+        files = document.encode(), document.encode_json()
+        found.append(Original(name, model, rows, raw_scores(model, rows), pickle.dumps(document.content), files))
+    return found
+
+
+def raw_scores(model: Any, X: Any) -> Any:
+    """Raw scores, of shape (n, K)."""
+    return model._scores(X).T  # noqa: SLF001
+
+
+# --- mutation --------------------------------------------------------------------------------------------------------
+
+
+def mutate(rng: np.random.Generator, known: list[Original]) -> tuple[str, Original, bytes, bool]:
+    """Return the kind of a mutant, what it was made from, its bytes, and whether its checksum was made to fit."""
+    original = known[rng.integers(len(known))]
+    as_json = int(rng.integers(2))
+    kind = ("bytes", "values", "structure", "own")[rng.choice(4, p=[0.3, 0.25, 0.25, 0.2])]
+    if kind == "bytes":
+        other = known[rng.integers(len(known))].files[as_json]
+        return kind, original, _mutate_bytes(rng, original.files[as_json], other), False
+    document = Document(pickle.loads(original.copy))  # noqa: S301 - our own, and faster than copy.deepcopy
+    change = {"values": _change_value, "structure": _change_structure, "own": _change_own}[kind]
+    for _ in range(1 + rng.geometric(0.6)):
+        change(rng, document)
+    sealed = bool(rng.random() < 0.85)
+    try:
+        if sealed:
+            document.attributes["scboost_checksum"] = model_file._checksum(document)  # noqa: SLF001
+        return kind, original, document.encode_json() if as_json else document.encode(), sealed
+    except Exception:  # noqa: BLE001 - what cannot be written is no mutant: take the bytes of its original
+        return "bytes", original, _mutate_bytes(rng, original.files[as_json], b"{}"), False
+
+
+def _mutate_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(1 + rng.geometric(0.5)):
+        at = int(rng.integers(max(len(changed), 1)))
+        size = int(rng.geometric(0.1))
+        match int(rng.integers(8)):
+            case 0 | 1:
+                if changed:
+                    changed[at % len(changed)] ^= 1 << int(rng.integers(8))
+            case 2:
+                changed[at : at + size] = rng.bytes(size)
+            case 3:
+                del changed[at : at + size]
+            case 4:
+                changed[at:at] = changed[at : at + size]
+            case 5:
+                changed[at:at] = rng.bytes(size)
+            case 6:
+                del changed[at:]
+            case _:
+                start = int(rng.integers(max(len(other), 1)))
+                changed[at : at + size] = other[start : start + size]
+    return bytes(changed)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths of everything in nested dictionaries and lists."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _places(item, (*path, name))
+    elif isinstance(value, list):
+        for i, item in enumerate(value[:50]):
+            yield from _places(item, (*path, i))
+
+
+def _pick(rng: np.random.Generator, content: Any) -> tuple[Any, Any]:
+    """Choose a container and a key in it."""
+    places = list(_places(content))
+    *above, last = places[rng.integers(len(places))]
+    for key in above:
+        content = content[key]
+    return content, last
+
+
+def _hostile(rng: np.random.Generator, old: Any) -> Any:
+    if isinstance(old, np.ndarray) and rng.random() < 0.85:
+        return _hostile_array(rng, old)
+    choices: list[list[Any]] = [NUMBERS, FLOATS, TEXTS, [None, True, False, [], {}, [[]], [0], ["a"], {"a": 1}]]
+    if isinstance(old, str) and rng.random() < 0.6:
+        choices = [TEXTS]
+    elif isinstance(old, int | float) and rng.random() < 0.6:
+        choices = [NUMBERS, FLOATS]
+    group = choices[rng.integers(len(choices))]
+    return copy.deepcopy(group[rng.integers(len(group))])
+
+
+def _hostile_array(rng: np.random.Generator, old: Any) -> Any:
+    array = old.copy()
+    n = len(array)
+    match int(rng.integers(7)):
+        case 0:
+            return array[: int(rng.integers(n + 1))]
+        case 1:
+            return np.concatenate([array, array[: int(rng.integers(n + 1))]])
+        case 2:
+            with np.errstate(all="ignore"):
+                return array.astype(rng.choice(["i1", "u1", "i2", "i4", "i8", "f4", "f8"]))
+        case 3:
+            return array[rng.permutation(n)]
+        case _ if n:
+            values = FLOATS if array.dtype.kind == "f" else [0, 1, 2, 3, -1, -2, n, n - 1, 2**31 - 1, -(2**31), 100]
+            with np.errstate(all="ignore"):
+                value = np.array(values[rng.integers(len(values))])
+                array[rng.integers(n)] = value.astype(array.dtype)
+            return array
+        case _:
+            return np.zeros(3, array.dtype)
+
+
+def _change_value(rng: np.random.Generator, document: Document) -> None:
+    content, key = _pick(rng, document.content)
+    if key != "scboost":  # its content has a kind of mutants of its own
+        content[key] = _hostile(rng, content[key])
+
+
+def _change_structure(rng: np.random.Generator, document: Document) -> None:
+    try:
+        trees = document.trees
+        _change_tree(rng, trees, trees[rng.integers(len(trees))])
+    except Exception:  # noqa: BLE001 - an earlier change has taken the trees away: change what is left
+        content, key = _pick(rng, document.content)
+        _restructure(rng, content, key)
+
+
+def _change_tree(rng: np.random.Generator, trees: list[Any], tree: Any) -> None:
+    n = len(tree["left_children"])
+    name = _FOLLOWED[rng.integers(len(_FOLLOWED))]
+    match int(rng.integers(6)):
+        case 0 | 1 if len(tree[name]):
+            tree[name][rng.integers(len(tree[name]))] = rng.integers(-2, n + 2)
+        case 2 if len(tree[name]) > 1:
+            a, b = rng.integers(len(tree[name]), size=2)
+            tree[name][[a, b]] = tree[name][[b, a]]
+        case 3:
+            trees[rng.integers(len(trees))] = copy.deepcopy(tree)
+        case 4:
+            a, b = rng.integers(len(trees), size=2)
+            trees[a], trees[b] = trees[b], trees[a]
+        case _:
+            trees.insert(int(rng.integers(len(trees) + 1)), copy.deepcopy(tree))
+
+
+def _restructure(rng: np.random.Generator, content: Any, key: Any) -> None:
+    match int(rng.integers(4)):
+        case 0:
+            del content[key]
+        case 1:
+            content[key] = {"a": content[key]}
+        case 2:
+            content[key] = [content[key]]
+        case _:
+            content[f"{key}_" if isinstance(content, dict) else slice(0, 0)] = [copy.deepcopy(content[key])]
+
+
+def _change_own(rng: np.random.Generator, document: Document) -> None:
+    own = json.loads(document.attributes["scboost"])
+    content, key = _pick(rng, own)
+    if rng.random() < 0.6:
+        content[key] = _hostile(rng, content[key])
+    else:
+        _restructure(rng, content, key)
+    document.attributes["scboost"] = json.dumps(own)
+
+
+# --- judgement -------------------------------------------------------------------------------------------------------
+
+
+def judge(original: Original, data: bytes, *, sealed: bool) -> str:
+    """Load a mutant: "refused", "same" or "sound"; anything else is an AssertionError or another exception."""
+    try:
+        model = model_file.from_document(model_file.parse(data))
+    except ValueError:
+        return "refused"
+    model.n_jobs = 1
+    if not sealed:
+        scores = raw_scores(model, original.X)
+        assert np.array_equal(scores, original.scores), "a damaged file is another model"  # noqa: S101
+        return "same"
+    return _judge_forgery(model, data)
+
+
+def _judge_forgery(model: Any, data: bytes) -> str:
+    document = Document.decode(data)
+    X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
+    ensemble = model._ensemble  # noqa: SLF001
+    ensemble.n_jobs = 1
+    scores = ensemble.scores(X).T
+    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
+    native = xgboost.Booster({"nthread": 1})
+    native.load_model(bytearray(data))
+    margin = native.inplace_predict(X, predict_type="margin", validate_features=False).reshape(scores.shape)
+    size = 1 + np.abs(scores).max() + np.abs(ensemble.intercept).max()
+    assert np.allclose(margin, scores, rtol=1e-4, atol=1e-5 * size), "XGBoost reads another model"  # noqa: S101
+    again = model_file.from_document(model_file.parse(model_file.to_document(model).encode()))
+    assert np.array_equal(again._ensemble.scores(X).T, scores), "saving changes the model"  # noqa: S101, SLF001
+    return "sound"
+
+
+def one(seed: int, number: int, known: list[Original]) -> tuple[str, str]:
+    """Make and judge one mutant; return its kind and the outcome."""
+    kind, original, data, sealed = mutate(np.random.default_rng([seed, number]), known)
+    label = f"{kind}, resealed" if sealed else kind
+    try:
+        return label, judge(original, data, sealed=sealed)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is a violation
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return label, f"violation: {type(error).__name__}: {error!s:.200} ({Path(last.filename).name}:{last.lineno})"
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+def _work(seed: int, numbers: range, current: Any, answer: Connection) -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    counts: Counter[tuple[str, str]] = Counter()
+    violations = []
+    for number in numbers:
+        current.value = number
+        signal.alarm(SECONDS)  # the default action ends the process, which is seen
+        label, outcome = one(seed, number, _KNOWN)
+        signal.alarm(0)
+        if outcome.startswith("violation"):
+            violations.append({"number": number, "kind": label, "outcome": outcome})
+            outcome = "violation"
+        counts[label, outcome] += 1
+    answer.send((counts, violations))
+
+
+_KNOWN: list[Original] = []
+
+
+def run(seed: int, n_mutants: int, minutes: float, report: Callable[[int, int], None]) -> dict[str, Any]:
+    """Run mutants 0, 1, 2, ... in worker processes, until all are done or the time is over."""
+    _KNOWN[:] = originals()
+    context = multiprocessing.get_context("fork")
+    counts: Counter[tuple[str, str]] = Counter()
+    violations: list[dict[str, Any]] = []
+    begin, start = time.monotonic(), 0
+    while start < n_mutants and time.monotonic() - begin < 60 * minutes:
+        numbers = range(start, min(start + CHUNK, n_mutants))
+        current = context.Value("q", start)
+        receive, send = context.Pipe(duplex=False)
+        worker = context.Process(target=_work, args=(seed, numbers, current, send))
+        worker.start()
+        send.close()
+        try:
+            found, wrong = receive.recv()
+            counts += found
+            violations += wrong
+            start = numbers.stop
+        except EOFError:  # the worker died: it is run again up to the mutant that killed it, and goes on after it
+            worker.join()
+            dead = current.value
+            violations.append({"number": dead, "kind": "", "outcome": f"violation: exit code {worker.exitcode}"})
+            counts["unknown", "violation"] += 1
+            start = dead + 1
+        worker.join()
+        report(start, len(violations))
+    outcomes: dict[str, dict[str, int]] = {}
+    for (label, outcome), n in sorted(counts.items()):
+        outcomes.setdefault(label, {})[outcome] = n
+    return {
+        "mutants": sum(counts.values()),
+        "violations": len(violations),
+        "outcomes": outcomes,
+        "first violations": violations[:20],
+        "minutes": round((time.monotonic() - begin) / 60, 1),
+    }
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--mutants", type=int, default=1_000_000)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--only", type=int, help="run the mutant of this number here and now")
+    parser.add_argument("--output", type=Path, help="where to write the figures")
+    given = parser.parse_args()
+    if given.only is not None:
+        print(*one(given.seed, given.only, originals()))
+        return 0
+
+    def report(done: int, violations: int) -> None:
+        if done % 50_000 < CHUNK:
+            print(f"{done} mutants, {violations} violations", flush=True)
+
+    figures = run(given.seed, given.mutants, given.minutes, report)
+    figures = {
+        "command": f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants} --minutes {given.minutes:g}",
+        "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+            "xgboost": xgboost.__version__,
+            "scboost": scboost.__version__,
+            "schema": model_file.SCHEMA,
+        },
+        **figures,
+    }
+    print(json.dumps(figures, indent=2))
+    if given.output is not None:
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        given.output.write_text(json.dumps(figures, indent=2) + "\n")
+    return int(figures["violations"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
