@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import scboost
+from scboost import xgb
 
 ROOT = Path(__file__).parents[1]
 
@@ -126,3 +127,9 @@ def test_the_version_matrix_tests_the_lowest_versions_of_pyproject():
     one = next(environment for environment in others if environment.name == "scikit-learn-lowest")
     assert [pin for pin in compat.pins(one) if "==" in pin] == ["scikit-learn==1.6"]
     assert all((ROOT / name).is_file() for name in compat.FAST)
+
+
+def test_the_versions_of_xgboost_are_those_that_the_library_takes():
+    lowest, too_high = (".".join(map(str, bound)).removesuffix(".0.0") for bound in (xgb._LOWEST, xgb._TOO_HIGH))
+    extras = re.findall(r'"xgboost(?:-cpu)?([<>=][^;"]*)[;"]', (ROOT / "pyproject.toml").read_text())
+    assert extras == [f">={lowest},<{too_high}"] * 3

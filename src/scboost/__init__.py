@@ -5,12 +5,11 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 :mod:`scboost.weighting`.
 """
 
+from scboost._version import __version__ as __version__
 from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.callbacks import Checkpoint
 from scboost.estimators.model_file import load_model
 from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
-
-__version__ = "0.2.0.dev0"
 
 __all__ = [
     "Checkpoint",

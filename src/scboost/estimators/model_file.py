@@ -15,7 +15,6 @@ import json
 import os
 import struct
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
+from scboost._version import __version__
 from scboost.boosting import losses
 from scboost.boosting.losses import Loss
 from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
@@ -64,7 +64,7 @@ def to_document(model: Any) -> Document:
     ensemble: TreeEnsemble = model._trees("save_model")  # noqa: SLF001 - the estimator's own part
     own = {
         "schema": SCHEMA,
-        "scboost": version("scboost"),
+        "scboost": __version__,
         "xgboost": import_xgboost().__version__,
         "estimator": type(model).__name__,
         "parameters": _pack_parameters(model),
@@ -253,7 +253,7 @@ def _check_schema(own: dict[str, Any]) -> None:
     _require(type(schema) is int and schema >= 1, f"its schema is {schema!r:.40}")
     if schema > SCHEMA:
         raise ModelFileError(
-            f"has schema {schema}, written by scboost {own.get('scboost')!s:.40}; this is {version('scboost')}, "
+            f"has schema {schema}, written by scboost {own.get('scboost')!s:.40}; this is {__version__}, "
             f"which reads up to schema {SCHEMA}. Install a newer scboost."
         )
 
