@@ -85,7 +85,10 @@ def environments(newest_python: str) -> list[Environment]:
     single = [
         # XGBoost 3.1 by itself cannot read categorical columns of pandas 3.
         Environment("xgboost-lowest", newest_python, frozenset({"xgboost-cpu", "xgboost"}), limits=("pandas<3",)),
-        Environment("scikit-learn-lowest", newest_python, frozenset({"scikit-learn"})),
+        # scikit-learn 1.6 uses what later versions of SciPy and NumPy have taken away.
+        Environment(
+            "scikit-learn-lowest", newest_python, frozenset({"scikit-learn"}), limits=("numpy<2.3", "scipy<1.16")
+        ),
         Environment("numpy-lowest", "3.12", frozenset({"numpy"})),
         Environment("tables-lowest", "3.12", frozenset({"pandas", "polars", "pyarrow"})),
     ]
