@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.datasets import make_classification
 
 from scboost import SCBoostClassifier
-from scboost_lab import cli, study
+from scboost_lab import cli, study, variants
 from scboost_lab.comparisons import compare, mean_ranks, means
 from scboost_lab.datasets import matrix
 
@@ -119,8 +119,8 @@ def rows():
 
 def test_a_prototype_with_a_constant_rule_is_the_estimator(rows):
     params = study.read_settings("trees=12 cols=0.5 rows=0.7").params
-    model = study.Prototype(**params, random_state=3, n_jobs=1)
-    model.spec = study.Spec(params)
+    model = variants.Prototype(**params, random_state=3, n_jobs=1)
+    model.spec = variants.Spec(params)
     expected = SCBoostClassifier(**params, random_state=3, n_jobs=1).fit(*rows).predict_proba(rows[0])
     np.testing.assert_array_equal(model.fit(*rows).predict_proba(rows[0]), expected)
 
@@ -128,10 +128,10 @@ def test_a_prototype_with_a_constant_rule_is_the_estimator(rows):
 def test_gamma_rules_stay_in_range_and_move_as_they_say():
     for rule in ("", "share", "falling", "rising", "rows"):
         for n, progress, share in ((10, 0.0, 0.0), (10**6, 1.0, 1.0), (3200, 0.5, 0.4)):
-            assert 0 <= study.gamma_rule(rule, 0.7, n, progress, share) <= 1
-    falling = [study.gamma_rule("falling", 0.7, 100, t, 0.1) for t in (0, 0.5, 1)]
+            assert 0 <= variants.gamma_rule(rule, 0.7, n, progress, share) <= 1
+    falling = [variants.gamma_rule("falling", 0.7, 100, t, 0.1) for t in (0, 0.5, 1)]
     assert all(a > b for a, b in pairwise(falling))
-    assert study.gamma_rule("rows", 0.7, 1000, 0, 0) > study.gamma_rule("rows", 0.7, 10_000, 0, 0)
+    assert variants.gamma_rule("rows", 0.7, 1000, 0, 0) > variants.gamma_rule("rows", 0.7, 10_000, 0, 0)
 
 
 def test_the_orthogonal_step_is_longer(rows):

@@ -8,7 +8,7 @@ cover (``--strength``). Rows go to ``<out>/<experiment>.csv``, the page is made 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scboost._arrays import FloatArray
-from scboost.boosting.history import History, Projection
-from scboost.boosting.loop import boost, start
-from scboost.boosting.training import Rows, Training
 from scboost.estimators.base import SCBoostClassifier
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, require_data_dir, table
 from scboost_lab.models import HGB, SCBOOST, make
@@ -27,6 +24,7 @@ from scboost_lab.page import table as markdown
 from scboost_lab.results import ResultFile, Results
 from scboost_lab.runner import Task, run_tasks
 from scboost_lab.scoring import HIGHER_IS_BETTER, folds, timed
+from scboost_lab.variants import JointHistoryClassifier
 
 KINDS = {
     "adult_train": "two classes",
@@ -132,72 +130,6 @@ def compare(task: Task, data_dir: str) -> Mapping[str, float]:
     common: dict[str, Any] = {"n_estimators": ROUNDS, "regression": kind == "regression"}
     model = make(METHODS[task.method], SEED, **common, **native.get(task.method, {}))
     return fit_fold(task, model, kind, X, y, FOLDS)
-
-
-class JointHistoryClassifier(SCBoostClassifier):
-    """Many classes with one history: the residuals of all classes are projected together, as one long vector."""
-
-    def _grow(self, rows: Rows, loss: Any, seed: int, **_: Any) -> Training:
-        dials = self._dials(rows, seed)
-        engine = self._engine(rows, loss.n_outputs)
-        y = rows.y.astype(engine.dtype)
-        prior = loss.initial_score(y, None)
-        state = start(loss, y, None, dials, engine, prior, self.n_estimators)
-        shared = History(loss.n_outputs * len(y), dials.memory or self.n_estimators, engine.dtype)
-        parts = _Parts(shared, loss.n_outputs)
-        state.histories = [_Part(parts, k) for k in range(loss.n_outputs)]  # type: ignore[misc]
-        training = Training(self._new_ensemble(prior, loss), state)
-        for done in islice(boost(state, loss, y, None, dials, engine), self.n_estimators):
-            training.ensemble.append(done.learners, dials.eta)
-            training.record(done)
-        return training
-
-
-class _Parts:
-    """What the parts of a joint history share."""
-
-    def __init__(self, history: History, n_outputs: int) -> None:
-        self.history, self.n_outputs = history, n_outputs
-        self.projection: Projection | None = None
-        self.grown: list[FloatArray] = []
-
-
-class _Part:
-    """One class's view of a joint history: the loop projects and appends class by class, in order."""
-
-    def __init__(self, parts: _Parts, k: int) -> None:
-        self._parts, self._k = parts, k
-
-    def project(
-        self, r: FloatArray, *, alpha: float, gamma: float, curvature: FloatArray | None, out: FloatArray
-    ) -> Projection:
-        """Project all classes when the first one asks, and hand out this one's part."""
-        K = self._parts.n_outputs
-        if self._k == 0:
-            metric = None if curvature is None else _all_classes(curvature, K)
-            self._parts.projection = self._parts.history.project(
-                _all_classes(r, K), alpha=alpha, gamma=gamma, curvature=metric
-            )
-        projection = self._parts.projection
-        if projection is None:
-            raise RuntimeError("the classes are no longer projected in order")
-        out[:] = projection.innovation.reshape(K, -1)[self._k]
-        return projection
-
-    def append(self, h: FloatArray) -> None:
-        """Remember the trees of a round once the last class's is there."""
-        self._parts.grown.append(h)
-        if self._k == self._parts.n_outputs - 1:
-            self._parts.history.append(np.concatenate(self._parts.grown))
-            self._parts.grown = []
-
-
-def _all_classes(row: FloatArray, n_outputs: int) -> FloatArray:
-    """Values of all classes, one class after the other, from a view of the first one's."""
-    whole = row.base
-    if whole is None or whole.shape != (n_outputs, len(row)):
-        raise RuntimeError("the vector of a class is no longer a row of the matrix of all classes")
-    return np.asarray(whole.ravel())
 
 
 def compare_histories(task: Task, data_dir: str) -> Mapping[str, float]:

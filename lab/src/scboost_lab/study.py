@@ -10,7 +10,7 @@ get columns without any value.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 from scboost import SCBoostClassifier
-from scboost.boosting.learners import Engine, Learner
-from scboost.boosting.loop import Dials, Round, State, _row_weights, start
-from scboost.boosting.training import Rows, Training
 from scboost.estimators.base import auto_learning_rate
 from scboost.redundancy import tree_matrix
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, content_checksum, matrix, require_data_dir
@@ -33,6 +30,7 @@ from scboost_lab.page import write
 from scboost_lab.results import ResultFile
 from scboost_lab.runner import Task, run_tasks
 from scboost_lab.scoring import SCORE_COLUMNS, fit_and_score, flip, folds
+from scboost_lab.variants import Prototype, Spec
 
 Array = NDArray[np.float64]
 
@@ -112,38 +110,6 @@ _WEIGHTINGS: dict[str, dict[str, Any]] = {
 # --- methods -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A method name, read.
-
-    Attributes
-    ----------
-    params : dict
-        Parameters of the estimator.
-    rate : float
-        Factor of the automatic learning rate.
-    rule : str
-        How gamma changes from round to round; see `gamma_rule`. Empty for a constant.
-    step : str
-        "orthogonal" divides each step by the share of the tree's norm that is orthogonal to the history.
-    candidates : int
-        Trees grown each round, of which the one that scores best by `pick` is kept.
-    pick : str
-        "correlation" or "orthogonal"; see `_Picky`.
-    metric : str
-        "curvature", as in the estimator: rows weigh as much as their curvature, and the part removed is the best
-        Newton step within the history's span; "equal": all rows weigh the same.
-    """
-
-    params: dict[str, Any]
-    rate: float = 1.0
-    rule: str = ""
-    step: str = ""
-    candidates: int = 1
-    pick: str = "correlation"
-    metric: str = "curvature"
-
-
 def read_settings(text: str) -> Spec:
     """Read the settings that differ from `BASE`.
 
@@ -190,119 +156,6 @@ def read_settings(text: str) -> Spec:
     if params["memory"] != "all":
         params["memory"] = min(params["memory"], params["n_estimators"])
     return Spec(params, **extra)
-
-
-def gamma_rule(rule: str, gamma: float, n: int, progress: float, share: float) -> float:
-    """Gamma of a round.
-
-    Parameters
-    ----------
-    rule : str
-        "share": gamma times twice the share; "falling" and "rising": between gamma + 0.3 and
-        gamma - 0.3 over the rounds; "rows": gamma at 3,200 rows, 0.11 less for every factor e.
-    gamma : float
-        The constant that the rule starts from.
-    n : int
-        Number of rows.
-    progress : float
-        Share of the rounds that are done.
-    share : float
-        Share of the residual's energy that history spans.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> gamma_rule("rows", 0.7, 3200, 0.0, 0.0)
-    0.7
-    """
-    values: dict[str, Callable[[], float]] = {
-        "": lambda: gamma,
-        "share": lambda: 2 * gamma * share,
-        "falling": lambda: gamma + 0.3 - 0.6 * progress,
-        "rising": lambda: gamma - 0.3 + 0.6 * progress,
-        "rows": lambda: gamma - 0.11 * float(np.log(n / 3200)),
-    }
-    return float(np.clip(values[rule](), 0.0, 1.0))
-
-
-class Prototype(SCBoostClassifier):
-    """Ideas that the estimator has no parameter for; set `spec` before fitting."""
-
-    spec: Spec
-
-    def _grow(self, rows: Rows, loss: Any, seed: int, **_: Any) -> Training:
-        spec = self.spec
-        dials: Dials = self._dials(rows, seed)
-        engine: Engine = self._engine(rows, 1)
-        y = rows.y.astype(engine.dtype)
-        prior = loss.initial_score(y, None)
-        state = start(loss, y, None, dials, engine, prior, self.n_estimators)
-        training = Training(self._new_ensemble(prior, loss), state)
-        if spec.candidates > 1:
-            engine = _Picky(engine, spec, state)
-        history = state.histories[0]
-        for t in range(self.n_estimators):
-            r, curvature = loss.residual(y, state.F)
-            c = None if spec.metric == "equal" else curvature[0]
-            share = history.project(r[0], alpha=dials.alpha, gamma=0.0, curvature=c).share
-            gamma = gamma_rule(spec.rule, dials.gamma, len(y), t / self.n_estimators, share)
-            projection = history.project(r[0], alpha=dials.alpha, gamma=gamma, curvature=c)
-            q, shape = projection.innovation[None], curvature
-            rng = np.random.default_rng([dials.seed, t])
-            drawn = _row_weights(rng, dials.subsample, None, len(y))
-            if drawn is not None:
-                q, shape = q * drawn, shape * drawn
-            learner = engine.grow(q, shape, int(rng.integers(2**32)))[0]
-            if len(learner.values) == 1 or learner.leaf is None:
-                break
-            steps = loss.leaf_steps(
-                learner.leaf, len(learner.values), y, state.F[0], r[0], curvature[0], drawn, dials.l2
-            )
-            learner.values = steps.astype(r.dtype)
-            h = learner.predictions()
-            scale = 1.0
-            if spec.step == "orthogonal":
-                scale = min(float(np.linalg.norm(h)) / _orthogonal_norm(h, history.vectors), 2.0)
-            state.F[0] += scale * dials.eta * h
-            history.append(h)
-            training.ensemble.append([learner], dials.eta * scale)
-            training.record(Round([learner], [projection], loss.mean(y, state.F)))
-        return training
-
-
-class _Picky(Engine):
-    """Grow several trees on different columns and keep the best.
-
-    "orthogonal" is the objective of Orthogonal Gradient Boosting, ``<q, h> / |h orthogonal to history|``;
-    "correlation" is ``<q, h> / |h|``.
-    """
-
-    def __init__(self, inner: Engine, spec: Spec, state: State) -> None:
-        self.inner, self.spec, self.state = inner, spec, state
-        self.dtype = inner.dtype
-
-    def grow(self, target: Any, curvature: Any, seed: int) -> list[Learner]:
-        grown = [self.inner.grow(target, curvature, seed + i) for i in range(self.spec.candidates)]
-
-        def score(learners: list[Learner]) -> float:
-            h = learners[0].predictions()
-            orthogonal = self.spec.pick == "orthogonal"
-            norm = _orthogonal_norm(h, self.state.histories[0].vectors) if orthogonal else float(np.linalg.norm(h))
-            return float(target[0] @ h) / max(norm, 1e-12)
-
-        return max(grown, key=score)
-
-
-def _orthogonal_norm(h: Any, H: Any) -> float:
-    """Norm of the part of h that is orthogonal to the remembered trees."""
-    if not len(H):
-        return float(np.linalg.norm(h))
-    coefficients = np.linalg.lstsq(H.T, h, rcond=None)[0]
-    return max(float(np.linalg.norm(h - coefficients @ H)), 1e-12)
 
 
 def make_method(name: str, n_rows: int, seed: int) -> Any:
