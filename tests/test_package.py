@@ -72,9 +72,12 @@ def test_public_names():
         "SCBoostClassifier",
         "SCBoostRegressor",
         "load_model",
+        "numeric_rows",
         "prune",
         "redundancy_report",
         "reweight",
+        "to_onnx",
+        "to_treelite",
         "tree_matrix",
     ]
     assert scboost.weighting.__all__ == [
@@ -153,6 +156,7 @@ def test_public_methods_of_the_classifier():
         "shap_values",
         "staged_predict",
         "staged_predict_proba",
+        "to_xgboost",
         "weights_",
     }
 

@@ -837,6 +837,26 @@ class _SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         save_model(self, path)
 
+    def to_xgboost(self) -> xgboost.XGBClassifier | xgboost.XGBRegressor:
+        """Turn the model into one of XGBoost's scikit-learn classes, for tools that know these.
+
+        Returns
+        -------
+        xgboost.XGBClassifier or xgboost.XGBRegressor
+            With the same predictions up to float32. The classifier's labels are the positions in ``classes_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> exported = SCBoostClassifier(n_estimators=5).fit(X, y).to_xgboost()
+        >>> exported.predict_proba(X).shape
+        (150, 3)
+        """
+        from scboost.estimators.exports import to_xgboost
+
+        return to_xgboost(self)
+
     def shap_values(self, X: ArrayLike) -> FloatArray:
         """Shares of the columns in the raw scores: exact TreeSHAP values, by the native model.
 

@@ -206,6 +206,11 @@ class Document:
         model.pop("weight_drop", None)
         return self.with_learner(gradient_booster={"model": model, "name": "gbtree"})
 
+    def without_tables(self) -> Document:
+        """Leave out the names of the categories: for readers that know them by number only."""
+        booster = self.learner["gradient_booster"]
+        return self.with_learner(gradient_booster={**booster, "model": {**self.model, "cats": _categories(())}})
+
     def with_base_score(self, base_score: Iterable[float]) -> Document:
         """Replace the intercepts, given after the inverse link."""
         parameters = {**self.learner["learner_model_param"], "base_score": _numbers_text(base_score)}

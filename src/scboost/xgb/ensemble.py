@@ -93,11 +93,13 @@ class TreeEnsemble(Ensemble):
             self._booster = self.document().booster(self.n_jobs)
         return self._booster
 
-    def _centred_booster(self) -> xgboost.Booster:
+    def centred_document(self) -> Document:
         """Native model without the intercept, whose size would cost the trees their digits."""
+        return self._document(self.kept, self.weights, np.zeros(self.n_outputs))
+
+    def _centred_booster(self) -> xgboost.Booster:
         if self._centred is None:
-            document = self._document(self.kept, self.weights, np.zeros(self.n_outputs))
-            self._centred, self._centred_threads = document.booster(self.n_jobs), self.n_jobs
+            self._centred, self._centred_threads = self.centred_document().booster(self.n_jobs), self.n_jobs
         elif self._centred_threads != self.n_jobs:  # XGBoost takes longer to be told than to predict a few rows
             self._centred.set_param({"nthread": self.n_jobs})
             self._centred_threads = self.n_jobs

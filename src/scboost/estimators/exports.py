@@ -1,0 +1,229 @@
+"""Fitted models in the formats of others: XGBoost's scikit-learn classes, ONNX, treelite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from scboost._arrays import ArrayLike, FloatArray
+from scboost.xgb import import_xgboost
+from scboost.xgb.document import Tree, leaves
+from scboost.xgb.ensemble import TreeEnsemble
+
+if TYPE_CHECKING:
+    import onnx
+    import treelite
+    import xgboost
+
+_ONNX_DOMAINS = {"": 17, "ai.onnx.ml": 3}  # old enough for every run time of the last years
+_ONNX_IR = 8
+
+
+def to_xgboost(model: Any) -> xgboost.XGBClassifier | xgboost.XGBRegressor:
+    """Turn a fitted model into one of XGBoost's own; see the method of the estimators."""
+    document = _trees(model, "to_xgboost").document()
+    xgb = import_xgboost()
+    cls = xgb.XGBClassifier if is_classifier(model) else xgb.XGBRegressor
+    exported: xgboost.XGBClassifier | xgboost.XGBRegressor = cls(n_jobs=model.n_jobs, enable_categorical=True)
+    exported.load_model(bytearray(document.encode()))
+    return exported
+
+
+def numeric_rows(model: Any, X: ArrayLike) -> Any:
+    """Rows as exported trees read them, where these do not know categories by name.
+
+    Parameters
+    ----------
+    model : SCBoostClassifier or SCBoostRegressor
+        Fitted.
+    X : array-like, sparse matrix or table of shape (n_samples, n_features)
+        Rows as the model takes them.
+
+    Returns
+    -------
+    ndarray of float32 or CSR matrix of shape (n_samples, n_features)
+        Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
+    """
+    _trees(model, "numeric_rows")
+    return model._encode(X, reset=False).astype(np.float32)  # noqa: SLF001 - the estimator's own part
+
+
+def to_treelite(model: Any) -> treelite.Model:
+    """Turn a fitted model into a treelite model.
+
+    Parameters
+    ----------
+    model : SCBoostClassifier or SCBoostRegressor
+        Fitted, with XGBoost's trees.
+
+    Returns
+    -------
+    treelite.Model
+        It takes the rows that :func:`numeric_rows` returns and predicts probabilities (that of the second class where
+        there are two) or values.
+    """
+    document = _trees(model, "to_treelite").document()
+    try:
+        import treelite
+    except ImportError as error:
+        raise ImportError("to_treelite needs treelite: `pip install 'scboost[export]'`.") from error
+    # treelite knows categories by number only, and refuses a model with their names
+    exported: treelite.Model = treelite.frontend.from_xgboost(document.without_tables().booster())
+    return exported
+
+
+def to_onnx(model: Any) -> onnx.ModelProto:
+    """Turn a fitted model into an ONNX model.
+
+    The graph is made from the trees themselves. Converters of XGBoost models lose what they do not expect: a tree
+    without a split, a link, an intercept.
+
+    Parameters
+    ----------
+    model : SCBoostClassifier or SCBoostRegressor
+        Fitted, with XGBoost's trees and without categorical columns: ONNX's trees compare numbers.
+
+    Returns
+    -------
+    onnx.ModelProto
+        With the input ``X``, float32 of shape (n, n_features), where NaN is missing. A classifier has the outputs
+        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes); a regressor has ``prediction`` of shape
+        (n,). Sums are float32's.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import scboost
+    >>> X, y = load_iris(return_X_y=True)
+    >>> exported = scboost.to_onnx(scboost.SCBoostClassifier(n_estimators=5).fit(X, y))
+    >>> [output.name for output in exported.graph.output]
+    ['label', 'probabilities']
+    """
+    ensemble = _trees(model, "to_onnx")
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("to_onnx needs onnx: `pip install 'scboost[export]'`.") from error
+    if model._columns is not None:  # noqa: SLF001 - the estimator's own part
+        raise ValueError(
+            "to_onnx cannot store categorical columns, because ONNX's trees compare numbers; use save_model, "
+            "to_xgboost or to_treelite, or fit on numbers, such as those of an OrdinalEncoder."
+        )
+    helper = onnx.helper
+    nodes, source = [], "X"
+    if model._sparse:  # noqa: SLF001 - where the model saw sparse rows, zeros are missing
+        nodes = [
+            helper.make_node("Equal", ["X", "zero"], ["is_zero"]),
+            helper.make_node("Where", ["is_zero", "nan", "X"], ["rows"]),
+        ]
+        source = "rows"
+    nodes.append(_onnx_trees(ensemble, source))
+    constants = {"zero": np.zeros(1, np.float32), "one": np.ones(1, np.float32), "nan": np.full(1, np.nan, np.float32)}
+    outputs = []
+    if is_classifier(model):
+        constants["labels"] = _onnx_labels(model.classes_)
+        nodes += _onnx_classes(ensemble.n_outputs)
+        kind = helper.np_dtype_to_tensor_dtype(constants["labels"].dtype)
+        outputs = [
+            helper.make_tensor_value_info("label", kind, [None]),
+            helper.make_tensor_value_info("probabilities", onnx.TensorProto.FLOAT, [None, len(model.classes_)]),
+        ]
+    else:
+        link = "Exp" if ensemble.document().objective == "count:poisson" else "Identity"
+        constants["column"] = np.array([1], dtype=np.int64)
+        nodes += [
+            helper.make_node("Squeeze", ["scores", "column"], ["score"]),
+            helper.make_node(link, ["score"], ["prediction"]),
+        ]
+        outputs = [helper.make_tensor_value_info("prediction", onnx.TensorProto.FLOAT, [None])]
+    used = {name for node in nodes for name in node.input}
+    graph = helper.make_graph(
+        nodes,
+        "scboost",
+        [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, model.n_features_in_])],
+        outputs,
+        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items() if name in used],
+    )
+    opsets = [helper.make_opsetid(domain, version) for domain, version in _ONNX_DOMAINS.items()]
+    exported = helper.make_model(graph, opset_imports=opsets, ir_version=_ONNX_IR, producer_name="scboost")
+    onnx.checker.check_model(exported)
+    return exported
+
+
+def _trees(model: Any, function: str) -> TreeEnsemble:
+    if not hasattr(model, "_trees"):
+        raise TypeError(f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(model).__name__}.")
+    ensemble: TreeEnsemble = model._trees(function)  # noqa: SLF001 - the estimator's own part
+    return ensemble
+
+
+def _onnx_trees(ensemble: TreeEnsemble, source: str) -> onnx.NodeProto:
+    """Scores of shape (n, K), from the trees without intercept and the intercept beside them."""
+    from onnx.helper import make_node
+
+    document = ensemble.centred_document()
+    parts = [_onnx_tree(i, tree, k) for i, (tree, k) in enumerate(zip(document.trees, document.outputs, strict=True))]
+    attributes = {name: [value for part in parts for value in part[name]] for name in parts[0]}
+    return make_node(
+        "TreeEnsembleRegressor",
+        [source],
+        ["scores"],
+        domain="ai.onnx.ml",
+        n_targets=ensemble.n_outputs,
+        base_values=ensemble.intercept.astype(np.float32).tolist(),
+        aggregate_function="SUM",
+        post_transform="NONE",
+        **attributes,
+    )
+
+
+def _onnx_tree(number: int, tree: Tree, output: int) -> dict[str, list[Any]]:
+    leaf = leaves(tree)
+    n = len(leaf)
+    at_leaves = np.flatnonzero(leaf)
+    values: FloatArray = tree["split_conditions"]
+    return {
+        "nodes_treeids": [number] * n,
+        "nodes_nodeids": list(range(n)),
+        "nodes_featureids": np.where(leaf, 0, tree["split_indices"]).tolist(),
+        "nodes_modes": ["LEAF" if is_leaf else "BRANCH_LT" for is_leaf in leaf],
+        "nodes_values": np.where(leaf, 0, values).tolist(),
+        "nodes_truenodeids": np.where(leaf, 0, tree["left_children"]).tolist(),
+        "nodes_falsenodeids": np.where(leaf, 0, tree["right_children"]).tolist(),
+        "nodes_missing_value_tracks_true": np.where(leaf, 0, tree["default_left"]).tolist(),
+        "target_treeids": [number] * len(at_leaves),
+        "target_nodeids": at_leaves.tolist(),
+        "target_ids": [int(output)] * len(at_leaves),
+        "target_weights": values[at_leaves].tolist(),
+    }
+
+
+def _onnx_classes(n_outputs: int) -> list[onnx.NodeProto]:
+    """Probabilities and labels from scores."""
+    from onnx.helper import make_node
+
+    if n_outputs == 1:
+        nodes = [
+            make_node("Sigmoid", ["scores"], ["second"]),
+            make_node("Sub", ["one", "second"], ["first"]),
+            make_node("Concat", ["first", "second"], ["probabilities"], axis=1),
+        ]
+    else:
+        nodes = [make_node("Softmax", ["scores"], ["probabilities"], axis=1)]
+    return [
+        *nodes,
+        make_node("ArgMax", ["probabilities"], ["winner"], axis=1, keepdims=0),
+        make_node("Gather", ["labels", "winner"], ["label"]),
+    ]
+
+
+def _onnx_labels(classes: Any) -> Any:
+    if classes.dtype.kind in "biu":
+        return classes.astype(np.int64)
+    if classes.dtype.kind == "f":
+        return classes.astype(np.float32)
+    if all(isinstance(label, str) for label in classes):
+        return classes.astype(object)
+    raise ValueError(f"to_onnx stores labels that are numbers or texts, not {classes.dtype}: {classes[:3]!r}.")

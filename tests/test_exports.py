@@ -1,0 +1,160 @@
+"""Exports: XGBoost's classes, ONNX and treelite predict what the model predicts; what cannot be told is refused."""
+
+import functools
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor
+
+import scboost
+from data_makers import real_target, three_classes, two_classes
+from scboost import SCBoostClassifier, SCBoostRegressor, numeric_rows, to_onnx, to_treelite
+
+pd = pytest.importorskip("pandas")
+FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+
+
+def with_gaps(data):
+    X, y = data
+    X = X.astype(np.float32)
+    X[::5, 1] = np.nan
+    return X, y
+
+
+def sparse_rows():
+    X, y = two_classes()
+    return sparse.csr_matrix(np.where(np.abs(X) < 0.7, 0, X).astype(np.float32)), y
+
+
+def unsplit_rounds():
+    """Many classes of which some are soon learnt: their trees are single leaves."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    y = np.where(X[:, 0] > 1, 2, (X[:, 1] > 0).astype(int))
+    return X, y
+
+
+CASES = {
+    "binary": (SCBoostClassifier, {}, lambda: with_gaps(two_classes())),
+    "classes": (SCBoostClassifier, {}, lambda: with_gaps(three_classes())),
+    "single leaves": (SCBoostClassifier, {"min_child_weight": 20.0, "n_estimators": 40}, unsplit_rounds),
+    "no trees": (SCBoostClassifier, {}, lambda: (np.zeros((30, 2), np.float32), np.arange(30) % 3 == 0)),
+    "weighted": (SCBoostClassifier, {"weighting": "nonnegative", "covariance_penalty": 0.3}, two_classes),
+    "sparse": (SCBoostClassifier, {}, sparse_rows),
+    "regression": (SCBoostRegressor, {}, lambda: with_gaps(real_target())),
+    "far away": (SCBoostRegressor, {}, lambda: (real_target()[0], real_target()[1] + 1e4)),
+    "poisson": (SCBoostRegressor, {"loss": "poisson"}, lambda: (real_target()[0], 10 * np.abs(real_target()[1]))),
+    "quantile": (SCBoostRegressor, {"loss": "quantile", "quantile": 0.3}, real_target),
+}
+FORMATS = pytest.mark.parametrize("case", CASES)
+
+
+@functools.cache
+def fitted(case):
+    cls, params, make = CASES[case]
+    X, y = make()
+    return cls(**{**FAST, **params}).fit(X, y), X
+
+
+def coloured():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=400), "c": pd.Categorical(rng.choice(list("abcdefg"), 400))})
+    return table, (table["x"] > 0) ^ table["c"].isin(["a", "c", "f"])
+
+
+def expected(model, X):
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6)
+
+
+def dense(X):
+    """Rows for those who take dense ones only: NaN where nothing is stored."""
+    if not sparse.issparse(X):
+        return np.asarray(X, dtype=np.float32)
+    filled = X.toarray()
+    filled[filled == 0] = np.nan
+    return filled
+
+
+@FORMATS
+def test_xgboost(case):
+    model, X = fitted(case)
+    exported = model.to_xgboost()
+    assert isinstance(exported, xgb.XGBClassifier if hasattr(model, "predict_proba") else xgb.XGBRegressor)
+    close(expected(exported, dense(X)), expected(model, X))
+    if hasattr(model, "classes_"):
+        np.testing.assert_array_equal(model.classes_[exported.predict(dense(X))], model.predict(X))
+
+
+@FORMATS
+def test_onnx(case):
+    runtime = pytest.importorskip("onnxruntime")
+    model, X = fitted(case)
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    # A model of sparse rows takes zeros as they are: the graph knows that they are missing.
+    rows = X.toarray() if sparse.issparse(X) else dense(X)
+    *label, found = session.run(None, {"X": rows})
+    close(found, expected(model, X))
+    if label:
+        np.testing.assert_array_equal(label[0], model.predict(X))
+
+
+@pytest.mark.parametrize("labels", [["ape", "bee", "cat"], [3, 5, 9], [0.5, 1.5, 2.5], [False, True]])
+def test_onnx_has_the_labels(labels):
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = with_gaps(three_classes() if len(labels) == 3 else two_classes())
+    y = np.array(labels, dtype=object if isinstance(labels[0], float) else None)[y]
+    if isinstance(labels[0], float):
+        y = 2 * y.astype(float)
+    model = SCBoostClassifier(**FAST).fit(X, y)
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(["label"], {"X": X})[0]
+    np.testing.assert_array_equal(found, model.predict(X))
+
+
+@FORMATS
+def test_treelite(case):
+    treelite = pytest.importorskip("treelite")
+    model, X = fitted(case)
+    found = treelite.gtil.predict(to_treelite(model), dense(numeric_rows(model, X))).reshape(X.shape[0], -1)
+    wanted = expected(model, X).reshape(X.shape[0], -1)
+    close(found, wanted[:, -found.shape[1] :])
+
+
+def test_categories_by_name_by_number_or_not_at_all():
+    table, y = coloured()
+    model = SCBoostClassifier(**FAST).fit(table, y)
+    close(model.to_xgboost().predict_proba(table), model.predict_proba(table))
+    treelite = pytest.importorskip("treelite")
+    found = treelite.gtil.predict(to_treelite(model), numeric_rows(model, table)).ravel()
+    close(found, model.predict_proba(table)[:, 1])
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="to_onnx cannot store categorical columns"):
+        to_onnx(model)
+
+
+@pytest.mark.parametrize("case", ["binary", "classes", "regression", "poisson"])
+def test_shap_explains_the_exported_model(case):
+    shap = pytest.importorskip("shap")
+    model, X = fitted(case)
+    found = shap.TreeExplainer(model.to_xgboost()).shap_values(X)
+    own = model.shap_values(X)
+    close(np.moveaxis(found, -1, 1) if found.ndim == 3 else found, own[..., :-1])
+
+
+@pytest.mark.parametrize("export", [to_onnx, to_treelite, lambda model: model.to_xgboost()])
+def test_other_learners_are_refused(export):
+    X, y = two_classes()
+    model = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
+    with pytest.raises(AttributeError, match=r"to_\w+\(\) needs trees of the XGBoost engine"):
+        export(model)
+
+
+def test_foreign_models_are_refused_by_name():
+    with pytest.raises(TypeError, match="to_treelite takes a fitted SCBoostClassifier or SCBoostRegressor, got XGBR"):
+        scboost.to_treelite(xgb.XGBRegressor())
