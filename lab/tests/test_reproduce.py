@@ -228,7 +228,7 @@ def test_complexity_times_the_svds(tmp_path, monkeypatch):
         (["table1", "--folds", "11"], "--folds must be between 1 and 10, got 11"),
         (["table1", "--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["table1", "--data-dir", "no/such/place"], "--data-dir is 'no/such/place', which is not a directory"),
-        (["table4", "--datasets", "Letter"], "nothing to do for table4: it has the datasets Jasmine"),
+        (["table4", "--datasets", "Letter"], "nothing to do for Table 4: ablation: it has the datasets Jasmine"),
     ],
 )
 def test_bad_arguments_are_said_before_any_work(words, message, tmp_path, capsys):
@@ -255,7 +255,7 @@ def test_all_skips_what_the_choice_leaves_empty(data_dir, tmp_path, capsys, fits
     words = ["--data-dir", data_dir, "--out", str(out), "--datasets", "QSAR", "--methods", "RF"]
     assert main(["all", *words, "--folds", "1", "--trials", "1"]) == 0
     captured = capsys.readouterr()
-    assert "skipped: nothing to do for table4" in captured.err
+    assert "skipped: nothing to do for Table 4" in captured.err
     assert f"wrote {out / 'reproduction.md'}" in captured.out
     assert {path.stem for path in out.glob("*.csv")} == {"table1", "table2", "protocols"}
 

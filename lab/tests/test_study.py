@@ -164,7 +164,8 @@ def test_categories_become_numbers_and_missing_values_stay(data_dir):
 
 
 def test_a_stopped_study_goes_on_where_it_was(data_dir, tmp_path, monkeypatch, capsys):
-    part = study.Part("tiny", ("SCBoost trees=3", "GBDT trees=3"), ("tiny",), ("", "noise=0.1"), folds=2)
+    conditions = {"": {}, "noise=0.1": {"noise": 0.1}}
+    part = study.part("tiny", ("SCBoost trees=3", "GBDT trees=3"), ("tiny",), folds=2, conditions=conditions)
     monkeypatch.setattr(study, "PARTS", {"tiny": part})
     command = ["study", "tiny", "--data-dir", str(data_dir), "--out", str(tmp_path / "out")]
 
@@ -198,11 +199,16 @@ def test_without_data_the_command_says_what_to_give(monkeypatch, capsys):
     assert "--data-dir" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["../../x", "qsar_biodeg"])
-def test_sets_that_are_no_part_of_a_study_are_refused(data_dir, tmp_path, capsys, name):
-    words = ["study", "gamma", "--data-dir", str(data_dir), "--out", str(tmp_path / "out"), "--sets", name]
-    assert cli.main(words) == 2
-    assert f"error: --sets '{name}' is no part of gamma; known: 'credit_g', 'scene'" in capsys.readouterr().err
+def test_sets_and_methods_that_are_no_part_of_the_study_are_refused(data_dir, tmp_path, capsys):
+    words = ["study", "gamma", "--data-dir", str(data_dir), "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*words, "--sets", "../../x"])
+    assert stop.value.code == 2
+    assert "--sets: invalid choice: '../../x' (choose from " in capsys.readouterr().err
+    assert cli.main([*words, "--sets", "qsar_biodeg"]) == 2
+    assert "nothing to do for the strength of projection" in capsys.readouterr().err
+    assert cli.main([*words, "--methods", "SVM"]) == 2
+    assert "error: unknown method 'SVM'; known: ADA, CAT" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

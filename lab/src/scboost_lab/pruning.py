@@ -10,8 +10,9 @@ import hashlib
 import shlex
 import time
 import warnings
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from scboost.weighting import nonnegative_weights
 from scboost_lab.datasets import DATA_DIR_VARIABLE, matrix, require_data_dir
 from scboost_lab.models import make
 from scboost_lab.page import fill, made_with, number, table, template, write
-from scboost_lab.results import ResultFile, Results, Row
-from scboost_lab.runner import Task, run_tasks
+from scboost_lab.results import Results, Row
+from scboost_lab.runner import Experiment, Task, Values
 from scboost_lab.scoring import SCORES, scores
 
 Array = NDArray[np.float64]
@@ -95,12 +96,12 @@ def fitted(dataset: str, data_dir: str, repeat: int, library: str) -> Any:
     return unfitted(library, N_TREES, repeat).fit(X, y)
 
 
-def treat(task: Task, data_dir: str) -> dict[str, float | int | str]:
+def treat(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """Score one treatment: the work of one row."""
-    X_fit, y_fit, X_val, y_val, X_test, y_test = rows_of(task.dataset, data_dir, task.fold)
-    model = fitted(task.dataset, data_dir, task.fold, task.method)
-    name, _, size = task.setting.rpartition(" ") if task.setting[-1].isdigit() else (task.setting, "", "0")
-    k = int(size)
+    directory = require_data_dir(data_dir)
+    X_fit, y_fit, X_val, y_val, X_test, y_test = rows_of(task.dataset, directory, task.fold)
+    model = fitted(task.dataset, directory, task.fold, task.method)
+    name, k = params["name"], params["trees"]
     extra: dict[str, float | int | str] = {}
     start = time.perf_counter()
     if name == "new model of":
@@ -173,6 +174,23 @@ def _predict_ms(model: Any, X: Array) -> float:
     return 1000 * min(times)
 
 
+def _parameters(treatment: str) -> dict[str, Any]:
+    """Name of a treatment without its number of trees, and that number (0 where it has none)."""
+    name, _, size = treatment.rpartition(" ") if treatment[-1].isdigit() else (treatment, "", "0")
+    return {"name": name, "trees": int(size)}
+
+
+EXPERIMENT = Experiment(
+    "pruning",
+    treat,
+    COLUMNS,
+    SETS,
+    tuple(LIBRARIES),
+    {treatment: _parameters(treatment) for treatment in TREATMENTS},
+    N_REPEATS,
+)
+
+
 def run(
     out: Path,
     data_dir: str | None = None,
@@ -196,15 +214,14 @@ def run(
         What the record beside the file says made the rows.
     """
     directory = require_data_dir(data_dir)
-    tasks = [Task(d, m, r, s) for r, d, m, s in product(range(repeats), sets, libraries, TREATMENTS)]
-    results = ResultFile(out, COLUMNS)
+    experiment = replace(EXPERIMENT, n_folds=repeats)
     caps = {"row_cap": ROW_CAP, "column_cap": COLUMN_CAP, "repeats": repeats, "trees": N_TREES}
 
     def data() -> dict[str, str]:
         return {name: _checksum(Path(directory) / f"{name}.parquet") for name in sets}
 
-    with results.recorded(command, data=data, **caps):
-        return run_tasks(tasks, partial(treat, data_dir=directory), results)
+    with experiment.file(out).recorded(command, data=data, **caps):
+        return experiment.run(out, experiment.tasks(sets, libraries), directory)
 
 
 def _checksum(path: Path) -> str:

@@ -6,8 +6,7 @@ cover (``--strength``). Rows go to ``<out>/<experiment>.csv``, the page is made 
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, require_data_dir, tabl
 from scboost_lab.models import HGB, SCBOOST, make
 from scboost_lab.page import fill, made_with, template, write
 from scboost_lab.page import table as markdown
-from scboost_lab.results import ResultFile, Results
-from scboost_lab.runner import Task, run_tasks
+from scboost_lab.results import Results
+from scboost_lab.runner import Experiment, Task, Values
 from scboost_lab.scoring import HIGHER_IS_BETTER, folds, timed
 from scboost_lab.variants import JointHistoryClassifier
 
@@ -107,7 +106,7 @@ def scores(kind: str, y: Array, prediction: Array, classes: Array | None) -> dic
     return values
 
 
-def fit_fold(task: Task, model: Any, kind: str, X: Any, y: Array, n_folds: int) -> Mapping[str, float]:
+def fit_fold(task: Task, model: Any, kind: str, X: Any, y: Array, n_folds: int) -> Values:
     """Fit one fold and score it."""
     classes = kind != "regression"
     train, test = folds(y, SEED, n_folds, stratified=classes)[task.fold]
@@ -117,9 +116,9 @@ def fit_fold(task: Task, model: Any, kind: str, X: Any, y: Array, n_folds: int) 
     return {**found, **seconds}
 
 
-def compare(task: Task, data_dir: str) -> Mapping[str, float]:
+def compare(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """One fold of one method on one set; categorical columns as the method takes them natively."""
-    X, y = table(task.dataset, data_dir, MOST_ROWS)
+    X, y = table(task.dataset, require_data_dir(data_dir), MOST_ROWS)
     kind = KINDS[task.dataset]
     X = presented(X, task.method)
     native: dict[str, dict[str, Any]] = {
@@ -128,15 +127,14 @@ def compare(task: Task, data_dir: str) -> Mapping[str, float]:
         "HistGradientBoosting": {"categorical_features": "from_dtype"},
     }
     common: dict[str, Any] = {"n_estimators": ROUNDS, "regression": kind == "regression"}
-    model = make(METHODS[task.method], SEED, **common, **native.get(task.method, {}))
+    model = make(METHODS[task.method], SEED, **common, **native.get(task.method, {}), **params)
     return fit_fold(task, model, kind, X, y, FOLDS)
 
 
-def compare_histories(task: Task, data_dir: str) -> Mapping[str, float]:
+def compare_histories(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """One fold of the classifier with one of the two kinds of history."""
-    X, y = table(task.dataset, data_dir, HISTORY_ROWS)
-    cls = JointHistoryClassifier if task.setting == "joint" else SCBoostClassifier
-    model = cls(n_estimators=ROUNDS, n_jobs=1, random_state=SEED, **HISTORY_PARAMS)
+    X, y = table(task.dataset, require_data_dir(data_dir), HISTORY_ROWS)
+    model = params["cls"](n_estimators=ROUNDS, n_jobs=1, random_state=SEED, **HISTORY_PARAMS)
     return fit_fold(task, model, "many classes", X, y, HISTORY_FOLDS)
 
 
@@ -144,76 +142,50 @@ def _strength_setting(shape: str, gamma: float) -> str:
     return f"{shape}, gamma {gamma:g}"
 
 
-def compare_strengths(task: Task, data_dir: str) -> Mapping[str, float]:
+def compare_strengths(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """One fold of scboost with one shape of tree and one strength of the projection, the rest as by default."""
     kind = STRENGTH_KINDS[task.dataset]
-    params: dict[str, Any] = {
-        _strength_setting(shape, gamma): {**SHAPES[shape], "projection_strength": gamma, "colsample": 1.0}
-        for shape, gamma in product(STRENGTH_SHAPES[kind], STRENGTHS)
-    }[task.setting]
-    X, y = table(task.dataset, data_dir, STRENGTH_ROWS[kind])
+    X, y = table(task.dataset, require_data_dir(data_dir), STRENGTH_ROWS[kind])
     model = make(SCBOOST, SEED, n_estimators=ROUNDS, regression=kind == "regression", **params)
     return fit_fold(task, model, kind, presented(X, OURS), y, STRENGTH_FOLDS)
 
 
-def experiments() -> dict[str, tuple[list[Task], Callable[..., Mapping[str, float]], object]]:
-    """Return the folds of each experiment, the function that runs one, and the most rows of a set."""
-    many = [name for name, kind in KINDS.items() if kind == "many classes"]
-    strengths = [
-        (name, _strength_setting(shape, gamma))
-        for name, kind in STRENGTH_KINDS.items()
-        for shape, gamma in product(STRENGTH_SHAPES[kind], STRENGTHS)
-    ]
-    return {
-        "realdata": ([Task(*cell) for cell in product(KINDS, METHODS, range(FOLDS))], compare, MOST_ROWS),
-        "class_history": (
-            [Task(name, OURS, f, setting) for name, setting, f in product(many, HISTORIES, range(HISTORY_FOLDS))],
-            compare_histories,
-            HISTORY_ROWS,
-        ),
-        "strength": (
-            [Task(name, OURS, fold, setting) for name, setting in strengths for fold in range(STRENGTH_FOLDS)],
-            compare_strengths,
-            STRENGTH_ROWS,
-        ),
-    }
+EXPERIMENTS = {
+    "class_history": Experiment(
+        "one history for each class, or one for all",
+        compare_histories,
+        COLUMNS,
+        tuple(name for name, kind in KINDS.items() if kind == "many classes"),
+        (OURS,),
+        dict(zip(HISTORIES, ({"cls": SCBoostClassifier}, {"cls": JointHistoryClassifier}), strict=True)),
+        HISTORY_FOLDS,
+    ),
+    "realdata": Experiment(
+        "the defaults on real tables", compare, COLUMNS, tuple(KINDS), tuple(METHODS), n_folds=FOLDS
+    ),
+    "strength": Experiment(
+        "strengths of the projection",
+        compare_strengths,
+        COLUMNS,
+        tuple(STRENGTH_KINDS),
+        (OURS,),
+        {
+            _strength_setting(shape, gamma): {**SHAPES[shape], "projection_strength": gamma, "colsample": 1.0}
+            for shape, gamma in product(SHAPES, STRENGTHS)
+        },
+        STRENGTH_FOLDS,
+        wanted=lambda name, _, setting: setting.startswith(STRENGTH_SHAPES[STRENGTH_KINDS[name]]),
+    ),
+}
 
 
-def run(
-    out: Path,
-    data_dir: str,
-    *,
-    names: Sequence[str] = ("class_history", "realdata"),
-    jobs: int = 1,
-    again: Sequence[str] = (),
-    command: str = "",
-) -> None:
-    """Run the folds that are not done yet and append a row for each.
-
-    Parameters
-    ----------
-    out : Path
-        Directory of the result files.
-    data_dir : str
-        Directory of the Parquet files.
-    names : sequence of str
-        Which experiments.
-    jobs : int
-        Processes; each fit uses one thread.
-    again : sequence of str
-        Methods to run again, replacing their rows.
-    command : str
-        What the record beside the file says made the rows.
-    """
-    for name in names:
-        tasks, work, most = experiments()[name]
-        results = ResultFile(out / f"{name}.csv", COLUMNS)
-        stale = [task for task in tasks if task.method in again]
-        bound = partial(work, data_dir=data_dir)
-        with results.recorded(command, rounds=ROUNDS, most_rows=most):
-            if stale:
-                run_tasks(stale, bound, results, jobs=jobs, again=True)
-            run_tasks(tasks, bound, results, jobs=jobs)
+def run(name: str, out: Path, data_dir: str, *, jobs: int = 1, again: Sequence[str] = (), command: str = "") -> None:
+    """Run the folds of an experiment that are not done yet, and those of the methods to run again."""
+    experiment, path = EXPERIMENTS[name], out / f"{name}.csv"
+    with experiment.file(path).recorded(command, rounds=ROUNDS):
+        if set(again) & set(experiment.methods):
+            experiment.run(path, experiment.tasks(methods=again), data_dir, jobs=jobs, again=True)
+        experiment.run(path, experiment.tasks(), data_dir, jobs=jobs)
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
@@ -372,10 +344,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the experiments and write the page."""
     if not args.page_only:
-        names = ("strength",) if args.strength else tuple(experiments())
         flag = " --strength" if args.strength else ""
         command = f"scboost-lab realdata{flag} --data-dir DATA --out {args.out.as_posix()}"
-        run(args.out, require_data_dir(args.data_dir), names=names, jobs=args.jobs, again=args.again, command=command)
+        for name in ("strength",) if args.strength else EXPERIMENTS:
+            run(name, args.out, require_data_dir(args.data_dir), jobs=args.jobs, again=args.again, command=command)
     page = args.page or args.out / "realdata.md"
     write(page, page_text(args.out))
     print(f"wrote {page}")

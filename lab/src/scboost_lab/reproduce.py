@@ -7,10 +7,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,8 @@ from scboost_lab.datasets import (
     whole,
 )
 from scboost_lab.models import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER, make
-from scboost_lab.results import ResultFile, Row
-from scboost_lab.runner import NotInstalledError, Task, Values, run_tasks
+from scboost_lab.results import Row
+from scboost_lab.runner import Experiment, NothingToDoError, NotInstalledError, Task, Values
 from scboost_lab.scoring import N_FOLDS, SCORE_COLUMNS, SCORES, fit_and_score, flip, folds, scores
 
 Array = NDArray[np.float64]
@@ -68,53 +67,6 @@ LITERAL: dict[str, Any] = {
     "max_depth": 5,
 }
 COLLAPSE_PENALTIES = (0.0, 0.1, 10.0)
-
-
-class NothingToDoError(ValueError):
-    """The chosen data sets and methods are no part of the experiment."""
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One table or figure.
-
-    Attributes
-    ----------
-    title : str
-    work : callable
-        ``work(task, params, data_dir)`` returns the value columns of one fold.
-    columns : tuple of str
-    datasets, methods : tuple of str
-    settings : mapping
-        Name of each setting to the parameters it stands for.
-    n_folds : int
-        Folds (or repetitions) of each cell.
-    wanted : callable
-        Says of each cell (dataset, method, setting) whether it is part of the experiment.
-    """
-
-    title: str
-    work: Callable[[Task, Mapping[str, Any], str | None], Values]
-    columns: tuple[str, ...] = SCORE_COLUMNS
-    datasets: tuple[str, ...] = CHEAP_FIRST
-    methods: tuple[str, ...] = METHODS
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
-    n_folds: int = N_FOLDS
-    wanted: Callable[[str, str, str], bool] = lambda dataset, method, setting: True  # noqa: ARG005
-
-    def tasks(self, datasets: Sequence[str], methods: Sequence[str], n_folds: int) -> list[Task]:
-        """All folds of the chosen data sets and methods, data set by data set."""
-        cells = product(
-            [d for d in self.datasets if d in datasets],
-            self.settings,
-            [m for m in self.methods if m in methods],
-        )
-        return [
-            Task(dataset, method, fold, setting)
-            for dataset, setting, method in cells
-            if self.wanted(dataset, method, setting)
-            for fold in range(min(n_folds, self.n_folds))
-        ]
 
 
 def _fold(task: Task, data_dir: str | None) -> tuple[Array, NDArray[np.int64], Array, NDArray[np.int64]]:
@@ -378,7 +330,7 @@ _LEAKS: dict[str, dict[str, Sequence[str]]] = {  # the methods that are run on e
 _GRID = [(n, 100) for n in (1000, 2000, 4000, 8000, 16000)] + [(4000, T) for T in (25, 50, 200)]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "table1": Experiment("Table 1: out-of-the-box performance", defaults),
+    "table1": Experiment("Table 1: out-of-the-box performance", defaults, SCORE_COLUMNS, CHEAP_FIRST, METHODS),
     "table2": Experiment(
         "Table 2: tuned baselines",
         tuned,
@@ -391,10 +343,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         diversity,
         columns=("Dis", "Q-s", "Amb", "learners", "weighted", "differ", "staged_differ"),
         datasets=THREE,
+        methods=METHODS,
     ),
     "table4": Experiment(
         "Table 4: ablation",
         defaults,
+        columns=SCORE_COLUMNS,
         datasets=THREE,
         methods=(SCBOOST_PAPER,),
         settings={
@@ -407,12 +361,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     "noise": Experiment(
         "Figures 2 and 3: label noise",
         label_noise,
+        columns=SCORE_COLUMNS,
         datasets=("Jasmine", "Madelon"),
+        methods=METHODS,
         settings={f"noise={v}": {"noise": v} for v in (0.1, 0.2, 0.3)},
     ),
     "learning_rate": Experiment(
         "Learning-rate sensitivity",
         defaults,
+        columns=SCORE_COLUMNS,
         datasets=THREE,
         methods=SCBOOSTS,
         settings={f"learning_rate={v}": {"learning_rate": v} for v in (0.001, 0.01, 0.05, 0.1, 0.5)},
@@ -420,6 +377,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "covariance_penalty": Experiment(
         "Sensitivity to the covariance penalty, which the paper does not state",
         defaults,
+        columns=SCORE_COLUMNS,
         datasets=("QSAR", *THREE),
         methods=(SCBOOST_PAPER,),
         settings={f"covariance_penalty={v}": {"covariance_penalty": v} for v in (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)},
@@ -468,20 +426,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     "protocols": Experiment(
         "Other protocols and the figures they give",
         leaky,
+        columns=SCORE_COLUMNS,
         datasets=("QSAR", "Jasmine", "Creditcard", "Scene", "Letter", "Pol", "Madelon", "Elevators", "Bioresponse"),
+        methods=METHODS,
         settings=PROTOCOLS,
         wanted=lambda dataset, method, setting: method in _LEAKS[setting].get(dataset, ()),
     ),
 }
 QUICK_DATASETS = ("QSAR", "Jasmine", "Creditcard")
 QUICK_FOLDS = 3
-
-
-def perform(name: str, data_dir: str | None, history: Mapping[Any, Any] | None, task: Task) -> Values:
-    """Run one fold of the named experiment (a top-level function, so that worker processes can find it)."""
-    experiment = EXPERIMENTS[name]
-    params = {"history": history} if history is not None else experiment.settings[task.setting]
-    return experiment.work(task, params, data_dir)
 
 
 def run(
@@ -524,33 +477,28 @@ def run(
     -------
     list of dict
     """
-    experiment = EXPERIMENTS[name]
-    results = ResultFile(out / f"{name}.csv", experiment.columns)
-    chosen = datasets if datasets is not None else experiment.datasets
-    tasks = experiment.tasks(chosen, methods if methods is not None else experiment.methods, n_folds)
-    if not tasks:
-        raise NothingToDoError(
-            f"nothing to do for {name}: it has the datasets {', '.join(experiment.datasets)} "
-            f"and the methods {', '.join(experiment.methods)}"
-        )
+    experiment, path = EXPERIMENTS[name], out / f"{name}.csv"
+    tasks = experiment.tasks(datasets, methods, n_folds)
     sources = partial(_sources, sorted({t.dataset for t in tasks}), data_dir)
-    with results.recorded(command, data=sources, jobs=jobs, **_settings(tasks)):
+    with experiment.file(path).recorded(command, data=sources, jobs=jobs, **_settings(tasks)):
         if name == "table2":
-            return _tune(results, tasks, data_dir=data_dir, trials=trials, jobs=jobs)
-        return run_tasks(tasks, partial(perform, name, data_dir, None), results, jobs=jobs, again=again)
+            return _tune(experiment, path, tasks, data_dir=data_dir, trials=trials, jobs=jobs)
+        return experiment.run(path, tasks, data_dir, jobs=jobs, again=again)
 
 
-def _tune(results: ResultFile, tasks: Sequence[Task], *, data_dir: str | None, trials: int, jobs: int) -> list[Row]:
+def _tune(
+    experiment: Experiment, path: Path, tasks: Sequence[Task], *, data_dir: str | None, trials: int, jobs: int
+) -> list[Row]:
     """Go trial by trial over all cells, so that a run cut short leaves all cells about equally far."""
     cells = dict.fromkeys((task.dataset, task.method) for task in tasks)
     rows: list[Row] = []
     for trial in range(trials):
         history: dict[tuple[str, str], list[Row]] = {}
-        for row in sorted(results.rows(), key=lambda r: int(r["fold"])):
+        for row in sorted(experiment.file(path).rows(), key=lambda r: int(r["fold"])):
             if row["status"] == "ok" and int(row["fold"]) < trial:
                 history.setdefault((row["dataset"], row["method"]), []).append(row)
         batch = [Task(dataset, method, trial) for dataset, method in cells]
-        rows += run_tasks(batch, partial(perform, "table2", data_dir, history), results, jobs=jobs)
+        rows += replace(experiment, settings={"": {"history": history}}).run(path, batch, data_dir, jobs=jobs)
     return rows
 
 

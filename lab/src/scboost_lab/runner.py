@@ -9,8 +9,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -67,6 +70,86 @@ class Task:
 
 Values = Mapping[str, float | int | str]
 T = TypeVar("T", bound=Keyed)
+
+
+Work = Callable[[Task, Mapping[str, Any], str | None], Values]
+
+
+class NothingToDoError(ValueError):
+    """The chosen data sets and methods are no part of the experiment."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One result file: the cells that belong to it, and the function that runs one fold of a cell.
+
+    Attributes
+    ----------
+    title : str
+    work : callable
+        ``work(task, params, data_dir)`` returns the value columns of one fold; a function of a module, so that worker
+        processes find it.
+    columns : tuple of str
+    datasets, methods : tuple of str
+    settings : mapping
+        Name of each setting to the parameters it stands for.
+    n_folds : int
+        Folds (or repetitions) of each cell.
+    seeds : tuple of int
+        The folds are cut anew with each.
+    wanted : callable
+        Says of each cell (dataset, method, setting) whether it is part of the experiment.
+    """
+
+    title: str
+    work: Work
+    columns: tuple[str, ...]
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
+    n_folds: int = 10
+    seeds: tuple[int, ...] = (SEED,)
+    wanted: Callable[[str, str, str], bool] = lambda dataset, method, setting: True  # noqa: ARG005
+
+    def tasks(
+        self, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None, n_folds: int | None = None
+    ) -> list[Task]:
+        """List the folds of the chosen data sets and methods (all of them by default), data set by data set.
+
+        The settings of a fold follow each other: what they share need not be made twice.
+        """
+        found = [
+            Task(dataset, method, fold, setting, seed)
+            for dataset, method, seed, fold, setting in product(
+                [d for d in self.datasets if datasets is None or d in datasets],
+                [m for m in self.methods if methods is None or m in methods],
+                self.seeds,
+                range(self.n_folds if n_folds is None else min(n_folds, self.n_folds)),
+                self.settings,
+            )
+            if self.wanted(dataset, method, setting)
+        ]
+        if not found:
+            raise NothingToDoError(
+                f"nothing to do for {self.title}: it has the datasets {', '.join(self.datasets)} "
+                f"and the methods {', '.join(self.methods)}"
+            )
+        return found
+
+    def file(self, path: Path) -> ResultFile:
+        """Return the result file at a path."""
+        return ResultFile(path, self.columns)
+
+    def run(
+        self, path: Path, tasks: Sequence[Task], data_dir: str | None, *, jobs: int = 1, again: bool = False
+    ) -> list[Row]:
+        """Run those of the tasks that are not done yet; see `run_tasks`."""
+        work = partial(_perform, self.work, dict(self.settings), data_dir)
+        return run_tasks(tasks, work, self.file(path), jobs=jobs, again=again)
+
+
+def _perform(work: Work, settings: Mapping[str, Mapping[str, Any]], data_dir: str | None, task: Task) -> Values:
+    return work(task, settings[task.setting], data_dir)
 
 
 def run_tasks(

@@ -10,10 +10,7 @@ get columns without any value.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import product
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +24,7 @@ from scboost.redundancy import tree_matrix
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, content_checksum, matrix, require_data_dir
 from scboost_lab.models import HGB, SCBOOST, make
 from scboost_lab.page import write
-from scboost_lab.results import ResultFile
-from scboost_lab.runner import Task, run_tasks
+from scboost_lab.runner import Experiment, Task, Values
 from scboost_lab.scoring import SCORE_COLUMNS, fit_and_score, flip, folds
 from scboost_lab.variants import Prototype, Spec
 
@@ -230,18 +226,18 @@ def diversity(H: Array) -> dict[str, float]:
     }
 
 
-def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
-    """Fit and score one fold; the task's setting holds ``noise=`` and ``rows=`` where they apply."""
-    condition = dict(word.split("=", 1) for word in task.setting.split())
-    X, y = matrix(task.dataset, data_dir, ROW_CAP if "rows" not in condition else SIZE_CAP, column_cap)
+def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
+    """Fit and score one fold; `params` holds ``column_cap``, and ``noise`` and ``rows`` where they apply."""
+    cap = SIZE_CAP if "rows" in params else ROW_CAP
+    X, y = matrix(task.dataset, require_data_dir(data_dir), cap, params["column_cap"])
     train, test = folds(y, task.seed, N_FOLDS)[task.fold]
     seed = 100 * task.seed + task.fold
     rng = np.random.default_rng([SEED, seed])
-    if "rows" in condition:
-        train = rng.permutation(train)[: int(condition["rows"])]
+    if "rows" in params:
+        train = rng.permutation(train)[: params["rows"]]
     X_train, X_test, y_train = X[train], X[test], y[train]
-    if "noise" in condition:
-        y_train = flip(y_train, float(condition["noise"]), rng)
+    if "noise" in params:
+        y_train = flip(y_train, params["noise"], rng)
     kind = task.method.split()[0]
     if kind in NEEDS_COMPLETE and np.isnan(X).any():
         medians = np.nan_to_num(np.nanmedian(X_train, axis=0))
@@ -250,7 +246,7 @@ def run_fold(task: Task, data_dir: str, column_cap: int) -> dict[str, float]:
         some = ~np.isnan(X_train).all(axis=0)
         X_train, X_test = X_train[:, some], X_test[:, some]
     model = make_method(task.method, len(train), seed)
-    values = fit_and_score(model, X_train, y_train, X_test, y[test])
+    values: dict[str, float] = fit_and_score(model, X_train, y_train, X_test, y[test])
     if isinstance(model, SCBoostClassifier):
         H = tree_matrix(model, X_test, dtype=np.float64)
         used = H.column_weights != 0
@@ -322,44 +318,6 @@ MORE_SETTINGS: tuple[str, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Part:
-    """One result file.
-
-    Attributes
-    ----------
-    help : str
-        What it answers.
-    methods : tuple of str
-        Methods, in the order in which they run.
-    sets : tuple of str
-        Data sets.
-    settings : tuple of str
-        Conditions.
-    folds : int
-        How many of the five folds.
-    repeats : range
-        How often the folds are cut anew; each number is a seed.
-    column_cap : int
-        Largest number of columns.
-    """
-
-    help: str
-    methods: tuple[str, ...]
-    sets: tuple[str, ...] = ALL
-    settings: tuple[str, ...] = ("",)
-    folds: int = 5
-    repeats: range = range(1)
-    column_cap: int = COLUMN_CAP
-
-    def tasks(self, sets: Sequence[str], methods: Sequence[str]) -> Iterator[Task]:
-        """Folds to run, all sets of a method before the next method."""
-        chosen = [m for m in self.methods if m in methods]
-        for repeat, method, setting in product(self.repeats, chosen, self.settings):
-            for name, fold in product([d for d in self.sets if d in sets], range(self.folds)):
-                yield Task(name, method, fold, setting, repeat)
-
-
 def ours(*settings: str) -> tuple[str, ...]:
     """Names of our method with these settings."""
     return tuple(" ".join([SCBOOST, *words.split()]) for words in settings)
@@ -375,40 +333,51 @@ SHORT_RATES = ("0.3", "0.5", "0.7")
 NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme", "pol")
 LARGE_SETS = ("covertype_50k_bin", "letter_U", "elevators", "adult_train", "creditcard")
 
-PARTS: dict[str, Part] = {
-    "gamma": Part(
+
+def part(
+    title: str,
+    methods: Sequence[str],
+    sets: Sequence[str] = ALL,
+    *,
+    folds: int = N_FOLDS,
+    repeats: int = 1,
+    column_cap: int = COLUMN_CAP,
+    conditions: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Experiment:
+    """Make one part of the study: some of the five folds, cut anew for each repeat, under some conditions."""
+    settings = {name: {"column_cap": column_cap, **params} for name, params in (conditions or {"": {}}).items()}
+    return Experiment(title, run_fold, COLUMNS, tuple(sets), tuple(methods), settings, folds, tuple(range(repeats)))
+
+
+_SHORT = (
+    *ours(*(f"{CHOSEN} {words}" for words in SHORT_SETTINGS), f"{PLAIN} trees=20"),
+    *(f"XGB trees=20 eta={eta}" for eta in SHORT_RATES),
+)
+PARTS: dict[str, Experiment] = {
+    "gamma": part(
         "the strength of projection, with and without column sampling, on the choosing half",
         ours(*GAMMA_SWEEP),
         CHOOSE,
-        repeats=range(2),
+        repeats=2,
         column_cap=50,
     ),
-    "shapes": Part("the shape of the trees, on the choosing half", ours(*SHAPE_SWEEP), CHOOSE, column_cap=50),
-    "more": Part("the other settings, on the choosing half", ours(*MORE_SETTINGS), CHOOSE, folds=3, column_cap=50),
-    "peers": Part(
-        "the default, plain boosting of its shape and eight peers",
-        (*ours(CHOSEN, PLAIN), *RIVALS),
-    ),
-    "short": Part(
-        "20 trees against XGBoost's 20, whose learning rate is chosen for it on each set",
-        (
-            *ours(*(f"{CHOSEN} {words}" for words in SHORT_SETTINGS), f"{PLAIN} trees=20"),
-            *(f"XGB trees=20 eta={eta}" for eta in SHORT_RATES),
-        ),
-    ),
-    "noise": Part(
+    "shapes": part("the shape of the trees, on the choosing half", ours(*SHAPE_SWEEP), CHOOSE, column_cap=50),
+    "more": part("the other settings, on the choosing half", ours(*MORE_SETTINGS), CHOOSE, folds=3, column_cap=50),
+    "peers": part("the default, plain boosting of its shape and eight peers", (*ours(CHOSEN, PLAIN), *RIVALS)),
+    "short": part("20 trees against XGBoost's 20, whose learning rate is chosen for it on each set", _SHORT),
+    "noise": part(
         "training labels flipped",
         (*ours(CHOSEN, PLAIN), "XGB", "LGBM", "CAT"),
         NOISY_SETS,
-        ("noise=0.1", "noise=0.2", "noise=0.3"),
         folds=3,
+        conditions={f"noise={share}": {"noise": share} for share in (0.1, 0.2, 0.3)},
     ),
-    "sizes": Part(
+    "sizes": part(
         "training rows from hundreds to thousands",
         ours(CHOSEN, PLAIN, "rule=rows"),
         LARGE_SETS,
-        tuple(f"rows={n}" for n in SIZES),
         folds=3,
+        conditions={f"rows={n}": {"rows": n} for n in SIZES},
     ),
 }
 
@@ -416,12 +385,12 @@ PARTS: dict[str, Part] = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Describe ``scboost-lab study``."""
     parser.description = "Run a part of the study; a part that was stopped goes on where it was."
-    parts = "; ".join(f"{name}: {part.help}" for name, part in PARTS.items())
+    parts = "; ".join(f"{name}: {experiment.title}" for name, experiment in PARTS.items())
     parser.add_argument("part", choices=[*PARTS, "all", "page"], help=f"{parts}; page: only write the page")
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("results/study"), help="directory of the result files")
     parser.add_argument("--page", type=Path, default=Path("docs/default.md"), help="where the page goes")
-    parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=ALL, help=f"only these of {', '.join(ALL)}")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these methods")
     parser.add_argument("--jobs", type=int, default=1, help="processes; each fit uses one thread")
 
@@ -430,6 +399,10 @@ def main(args: argparse.Namespace) -> int:
     """Run the parts asked for, and write the page once all are there."""
     from scboost_lab.study_page import page_text
 
+    known = {method for experiment in PARTS.values() for method in experiment.methods}
+    for method in args.methods or ():
+        if method not in known:
+            raise ValueError(f"unknown method {method!r}; known: {', '.join(sorted(known))}")
     if args.part != "page":
         directory = require_data_dir(args.data_dir)
         for name in PARTS if args.part == "all" else (args.part,):
@@ -449,38 +422,22 @@ def run(
     methods: Sequence[str] | None = None,
     jobs: int = 1,
 ) -> None:
-    """Run a part of the study, or what is left of it.
-
-    Parameters
-    ----------
-    name : str
-        A key of `PARTS`.
-    out : Path
-        Directory of the result files.
-    data_dir : str
-        Directory of the Parquet files.
-    sets, methods : sequence of str, optional
-        Only these.
-    jobs : int
-        Processes; each fit uses one thread.
-    """
-    part = PARTS[name]
-    for option, given, known in (("--sets", sets, part.sets), ("--methods", methods, part.methods)):
-        for value in given or ():
-            if value not in known:
-                raise ValueError(f"{option} {value!r} is no part of {name}; known: {', '.join(map(repr, known))}")
-    results = ResultFile(out / f"{name}.csv", COLUMNS)
-    tasks = list(part.tasks(sets or part.sets, methods or part.methods))
+    """Run a part of the study, or what is left of it, on all or some of its sets and methods."""
+    experiment, path = PARTS[name], out / f"{name}.csv"
+    tasks = experiment.tasks(sets, methods)
+    column_cap = next(iter(experiment.settings.values()))["column_cap"]
 
     def data() -> dict[str, str]:
-        return {d: _fingerprint(d, data_dir, part.column_cap) for d in dict.fromkeys(t.dataset for t in tasks)}
+        return {d: _fingerprint(d, data_dir, column_cap) for d in dict.fromkeys(t.dataset for t in tasks)}
 
-    caps = {"row_cap": ROW_CAP, "column_cap": part.column_cap, "folds": part.folds, "repeats": list(part.repeats)}
-    work = partial(run_fold, data_dir=data_dir, column_cap=part.column_cap)
-    with results.recorded(f"scboost-lab study {name}", data=data, **caps):
-        rows = run_tasks(tasks, work, results, jobs=jobs)
+    cuts = {"folds": experiment.n_folds, "repeats": list(experiment.seeds)}
+    record = experiment.file(path).recorded(
+        f"scboost-lab study {name}", data=data, row_cap=ROW_CAP, column_cap=column_cap, **cuts
+    )
+    with record:
+        rows = experiment.run(path, tasks, data_dir, jobs=jobs)
     failed = sum(row["status"] != "ok" for row in rows)
-    print(f"{results.path}: {len(rows) - failed} folds, {failed} failed")
+    print(f"{path}: {len(rows) - failed} folds, {failed} failed")
 
 
 def _fingerprint(name: str, data_dir: str, column_cap: int) -> str:
