@@ -69,8 +69,9 @@ def test_the_tests_of_the_sdist_collect_and_pass(unpacked):
     options = {"cwd": unpacked, "env": {**os.environ, "PYTHONPATH": paths}}
     pytest_here = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     assert re.search(r"\d{3,} tests collected", run([*pytest_here, "--collect-only"], **options))
-    # Identities of the method, a document checked against its results, and fits with all kinds of loss.
-    part = ["tests/test_history.py", "tests/test_loss.py", "lab/tests/test_bench.py", "-k", "not bench or readme"]
+    # Identities of the method, and a document checked against its results.
+    document = "lab/tests/test_pages.py::test_the_readmes_table_is_that_of_the_results"
+    part = ["tests/test_history.py", "tests/test_loss.py", document]
     assert " passed" in run([*pytest_here, *part], **options)
 
 
