@@ -1,5 +1,6 @@
 """UBJSON: what XGBoost writes is read as it is, and what is written is read back, by us and by XGBoost."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -103,11 +104,47 @@ def test_node_arrays_are_native_and_writable(booster):
         (b"Q", "marker b'Q' at byte 0"),
         (ubjson.encode(1) + b"x", "ends at byte 9 of 10"),
         (b"Si\x01a", "64-bit length at byte 1"),
+        (b"", "marker b'' at byte 0"),
+        (b"[", "marker b'' at byte 1"),
+        (b"L\x00", "8 bytes or items are announced"),
+        (b"SL" + (-1).to_bytes(8, "big", signed=True), "-1 bytes or items"),
+        (b"SL" + (1 << 62).to_bytes(8, "big"), "4611686018427387904 bytes or items"),
+        (b"[#L" + (1 << 40).to_bytes(8, "big") + b"T", "1099511627776 bytes or items"),
+        (b"[$D#L" + (2).to_bytes(8, "big") + b"12345678", "16 bytes or items"),
+        (b"[$d#L" + (-1).to_bytes(8, "big", signed=True) + b"1234", "-1 bytes or items"),
+        (b"[$x#L" + bytes(8), "type of array"),
+        (b"[$d", "type of array"),
+        (b"{" + 2 * (b"L" + (1).to_bytes(8, "big") + b"aT") + b"}", "'a' comes twice"),
+        (b"[" * 10**5, "nested more than 32 levels"),
+        (b"{L" + (1).to_bytes(8, "big") + b"\xff" + b"T}", "utf-8"),
     ],
 )
 def test_anything_else_is_an_error(data, match):
     with pytest.raises(ValueError, match=match):
         ubjson.decode(data)
+
+
+@settings(deadline=None, max_examples=300)
+@given(documents, st.data())
+def test_damaged_bytes_are_a_document_or_a_value_error(document, data):
+    raw = bytearray(ubjson.encode({"a": document}))
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(ValueError):
+        ubjson.decode(raw)
+
+
+@settings(deadline=None)
+@given(documents)
+def test_a_value_is_found_without_decoding_what_comes_before(document):
+    raw = ubjson.encode({"before": document, "inner": {"first": document, "wanted": [document, 3]}, "after": 1})
+    at = ubjson.find(raw, ("inner", "wanted"))
+    assert same(ubjson.decode_at(raw, at)[0], [document, 3])
+    count, start = ubjson.list_at(raw, at)
+    assert count == 2
+    assert same(ubjson.decode_at(raw, start)[0], document)
+    with pytest.raises(ValueError, match="no key 'missing'"):
+        ubjson.find(raw, ("inner", "missing"))
 
 
 def test_types_that_xgboost_does_not_read_are_not_written():
