@@ -314,7 +314,6 @@ def page_text(out: Path) -> str:
         history_folds=HISTORY_FOLDS,
         history_rows=HISTORY_ROWS,
         histories=_histories(histories),
-        history_settings=", ".join(f"{name}={value}" for name, value in HISTORY_PARAMS.items()),
         history_made=histories.made_by(),
         strength_folds=STRENGTH_FOLDS,
         regression_rows=STRENGTH_ROWS["regression"],

@@ -20,21 +20,17 @@ from scboost_lab.study import (
     CHOSEN,
     COLUMN_CAP,
     CONFIRM,
-    GAMMA_SWEEP,
     LARGE_SETS,
-    MORE_SETTINGS,
     NOISY_SETS,
     PARTS,
     PLAIN,
     RIVALS,
     ROW_CAP,
-    SHAPE_SWEEP,
     SHORT_RATES,
     SHORT_SETTINGS,
     SIZE_CAP,
     SIZES,
     ours,
-    read_settings,
 )
 
 DEFAULT, SAME_SHAPE = ours(CHOSEN, PLAIN)
@@ -174,8 +170,6 @@ class Page:
     def sweep(self, methods: Iterable[str], measures: Sequence[str]) -> Iterable[list[str]]:
         """Each method against the default on the folds that both have."""
         for m in methods:
-            if m not in self.swept:
-                continue
             keys = {_cut(r) for r in self.swept[m]}
             rows = [*self.swept[m], *(r for r in self.swept[DEFAULT] if m != DEFAULT and _cut(r) in keys)]
             cells = [m.removeprefix(SCBOOST).strip() or "(default)"]
@@ -187,7 +181,7 @@ class Page:
 
     def sweep_table(self, first: str, measures: Sequence[str], *, weighted: bool) -> str:
         """Every setting that was swept, with or without weights of the trees."""
-        methods = [m for m in ours(*GAMMA_SWEEP, *SHAPE_SWEEP, *MORE_SETTINGS) if ("crw" in m) is weighted]
+        methods = sorted((m for m in self.swept if ("crw" in m) is weighted), key=lambda m: m != DEFAULT)
         header = [first, *(cell for k in measures for cell in (MEASURES[k], "won")), "effective rank", "redundancy"]
         return table(header, self.sweep(methods, measures))
 
@@ -308,7 +302,6 @@ def page_text(directory: Path) -> str:
     return fill(
         template("default"),
         versions=made_with(*page.results.values()),
-        settings=", ".join(f"`{k}={v!r}`" for k, v in read_settings(CHOSEN).params.items() if v is not None),
         n_sets=len(ALL),
         row_cap=ROW_CAP,
         column_cap=COLUMN_CAP,
