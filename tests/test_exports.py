@@ -13,6 +13,7 @@ from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, numeric_rows, to_onnx, to_treelite
 
 pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.filterwarnings("ignore:The model has no trees")
 FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 
 
