@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from data_makers import real_target, three_classes, two_classes
-from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.xgb.engine import XGBoostEngine
 
 FAST = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
@@ -67,7 +67,7 @@ CASES = {
     "weights of quantiles": regressor(
         ["weighting='nonnegative'", "curvature"], loss="absolute_error", weighting="nonnegative"
     ),
-    "folds of few rows": regressor(["n_folds=5", "3 rows"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
+    "folds of few rows": regressor(["cv=5", "3 rows"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
     "hold-out of few rows": regressor(
         ["validation_fraction=0.999", "300 rows", "X_val"], early_stopping=True, validation_fraction=0.999
     ),
@@ -77,7 +77,7 @@ CASES = {
     "sparse infinity": regressor(["X", "infinity"], given={"X": sparse.csr_array(np.where(X > 2, np.inf, X))}),
     "monotone classes": many(["monotone_constraints", "two classes", "3"], monotone_constraints=[1, 0, 0, 0]),
     "rare class": many(
-        ["n_folds=5", "2 rows of the rarest class"], given={"y": np.repeat([0, 1, 2], [2, 98, 200])}, **FOLDS
+        ["cv=5", "2 rows of the rarest class"], given={"y": np.repeat([0, 1, 2], [2, 98, 200])}, **FOLDS
     ),
     "validation without a class": many(
         ["weighting", "every class", "2 of the 3"],
@@ -137,7 +137,7 @@ def test_drift_of_columns_between_fit_and_predict():
 def test_sparse_rows_of_a_learner_that_takes_none():
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    model = SCBoostRegressor(**FAST, estimator=HistGradientBoostingRegressor(), leaf_rule="mean", colsample=1.0)
+    model = SCBoostRegressor(**FAST, estimator=HistGradientBoostingRegressor(), leaf_rule="mean", colsample_bytree=1.0)
     with pytest.raises(TypeError, match=r"[Ss]parse data"):
         model.fit(sparse.csr_array(X), y)
 

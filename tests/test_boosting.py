@@ -12,14 +12,15 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
+from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.learners import EstimatorEngine
-from scboost.boosting.loop import Dials, boost, start
+from scboost.boosting.loop import Settings, boost, start
 from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from scboost.xgb import ubjson
 from scboost.xgb.engine import XGBoostEngine
 
-PLAIN = Dials(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, seed=0)
-PAPER = Dials(eta=0.1, alpha=0.9, gamma=1.0, memory=None, leaf_rule="mean", l2=0.0, subsample=1.0, seed=0)
+PLAIN = Settings(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, nu=0.0, seed=0)
+PAPER = Settings(eta=0.1, alpha=0.9, gamma=1.0, memory=None, leaf_rule="mean", l2=0.0, subsample=1.0, nu=0.0, seed=0)
 PARAMS = {"max_depth": 4, "lambda": 1.0, "min_child_weight": 1.0}
 
 
@@ -28,8 +29,9 @@ def run(loss, X, y, dials, rounds, *, engine=None, weight=None, intercept=None):
     engine = engine or XGBoostEngine(X, loss.n_outputs, PARAMS)
     y = np.asarray(y, dtype=engine.dtype)
     intercept = np.zeros(loss.n_outputs) if intercept is None else intercept
-    state = start(loss, y, weight, dials, engine, intercept, rounds)
-    return list(itertools.islice(boost(state, loss, y, weight, dials, engine), rounds)), state
+    state = start(weight, dials, engine, intercept, len(y), rounds)
+    draws = Draws(row_keys(np.asarray(X)), dials.seed, weight)
+    return list(itertools.islice(boost(state, loss, y, weight, dials, engine, draws), rounds)), state
 
 
 def sklearn_trees(X, **params):
@@ -85,7 +87,7 @@ def test_without_projection_it_is_xgboosts_own_boosting(name, weighted, seed):
 def test_without_projection_no_history_is_kept():
     X, y = two_classes()
     done, state = run(LogisticLoss(), X, y, PLAIN, 3)
-    assert state.histories == []
+    assert state.projector is None
     assert all(round_.projections == [] for round_ in done)
 
 
@@ -158,7 +160,7 @@ def test_newton_leaves_are_steps_on_the_raw_residual():
     engine = XGBoostEngine(X, 1, PARAMS)
     loss = LogisticLoss()
     y = y.astype(np.float32)
-    state = start(loss, y, None, dials, engine, np.zeros(1), 6)
+    state = start(None, dials, engine, np.zeros(1), len(y), 6)
     loop = boost(state, loss, y, None, dials, engine)
     for _ in range(6):
         r, curvature = loss.residual(y, state.F)
@@ -216,21 +218,41 @@ def test_nothing_left_to_learn_stops_with_a_reason(kind, leaf_rule):
     assert "nothing is left to learn" in state.stop_reason
 
 
-@pytest.mark.parametrize("value", [0.0, 0.3])
 @pytest.mark.parametrize("make", [XGBoostEngine, None])
-def test_a_constant_residual_stops_before_the_first_tree(value, make):
+def test_no_residual_stops_before_the_first_tree(make):
     X, _ = real_target()
-    y = np.full(300, value)
     engine = XGBoostEngine(X, 1, PARAMS) if make else sklearn_trees(X)
-    done, state = run(SquaredLoss(), X, y, PAPER, 3, engine=engine)
+    done, state = run(SquaredLoss(), X, np.zeros(300), PAPER, 3, engine=engine)
     assert done == []
     assert "constant" in state.stop_reason
+
+
+@pytest.mark.parametrize("make", [XGBoostEngine, None])
+def test_a_constant_residual_is_a_step_for_trees_without_a_split(make):
+    X, _ = real_target()
+    engine = XGBoostEngine(X, 1, PARAMS) if make else sklearn_trees(X)
+    done, state = run(SquaredLoss(), X, np.full(300, 0.3), replace(PLAIN, eta=0.5, l2=0.0), 40, engine=engine)
+    assert all(np.ptp(round_.learners[0].predictions()) < 1e-7 for round_ in done)
+    np.testing.assert_allclose(state.F, 0.3, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("loss", "y"), [(SquaredLoss(), 1000.0), (LogisticLoss(), 0.0)])
+def test_a_start_far_from_the_mean_is_left_by_roots(loss, y):
+    # Few rows differ from the others, so that no split is allowed at the start.
+    X, _ = real_target()
+    target = np.full(300, y)
+    target[:2] += 1
+    engine = XGBoostEngine(X, 1, {"max_depth": 3, "min_child_weight": 400.0})
+    done, state = run(loss, X, target, replace(PLAIN, l2=0.0), 200, engine=engine)
+    assert done
+    np.testing.assert_allclose(state.F, loss.initial_score(target, None)[0], rtol=1e-2)
 
 
 def test_constraints_that_allow_no_split_stop_with_a_reason():
     X, y = two_classes()
     engine = XGBoostEngine(X, 1, {"max_depth": 3, "min_child_weight": 1e9})
-    done, state = run(LogisticLoss(), X, y, PLAIN, 3, engine=engine)
+    prior = LogisticLoss().initial_score(y, None)
+    done, state = run(LogisticLoss(), X, y, PLAIN, 3, engine=engine, intercept=prior)
     assert done == []
     assert "split" in state.stop_reason
 
@@ -252,18 +274,20 @@ def test_a_stopped_loop_stays_stopped():
     gamma=st.sampled_from([0.0, 0.7]),
     memory=st.sampled_from([None, 2, 5]),
     subsample=st.sampled_from([1.0, 0.6]),
+    nu=st.sampled_from([0.0, 0.5]),
     name=st.sampled_from(["logistic", "softmax"]),
 )
-def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, subsample, name):
+def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, subsample, nu, name):
     loss, make, _ = CASES[name]
     X, y = make(n=200)
-    dials = replace(PLAIN, gamma=gamma, memory=memory, subsample=subsample)
+    dials = replace(PLAIN, gamma=gamma, memory=memory, subsample=subsample, nu=nu)
     whole, _ = run(loss, X, y, dials, 12, engine=XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6))
     y = y.astype(np.float32)
     engines = [XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6) for _ in range(2)]
-    state = start(loss, y, None, dials, engines[0], np.zeros(loss.n_outputs), 12)
-    parts = list(itertools.islice(boost(state, loss, y, None, dials, engines[0]), first))
-    parts += itertools.islice(boost(state, loss, y, None, dials, engines[1]), 12 - first)
+    state = start(None, dials, engines[0], np.zeros(loss.n_outputs), len(y), 12)
+    draws = Draws(row_keys(X), dials.seed)
+    parts = list(itertools.islice(boost(state, loss, y, None, dials, engines[0], draws), first))
+    parts += itertools.islice(boost(state, loss, y, None, dials, engines[1], draws), 12 - first)
     for a, b in zip(whole, parts, strict=True):
         for x, z in zip(a.learners, b.learners, strict=True):
             np.testing.assert_array_equal(x.predictions(), z.predictions())

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -36,11 +37,11 @@ VARIANTS = {
     "default": {},
     "paper": {k: v for k, v in SCBoostClassifier.from_paper().get_params().items() if k not in FAST},
     "nonnegative": {"weighting": "nonnegative"},
-    "out of fold": {"weighting": "nonnegative", "weighting_rows": "out_of_fold", "n_folds": 3},
-    "fold average": {"weighting": "nonnegative", "weighting_rows": "fold_average", "n_folds": 3},
+    "out of fold": {"weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 3},
+    "fold average": {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": 3},
     "early stopping": {"early_stopping": True, "n_iter_no_change": 3},
-    "sampling": {"subsample": 0.6, "colsample": 0.5},
-    "regression tree": {"estimator": DecisionTreeRegressor(max_depth=3), "colsample": 1.0},
+    "sampling": {"subsample": 0.6, "colsample_bytree": 0.5},
+    "regression tree": {"estimator": DecisionTreeRegressor(max_depth=3), "colsample_bytree": 1.0},
 }
 every_variant = pytest.mark.parametrize("params", VARIANTS.values(), ids=VARIANTS)
 
@@ -57,6 +58,7 @@ def all_checks():
             yield pytest.param(estimator, check, id=f"{name}-{getattr(check, 'func', check).__name__}")
 
 
+@pytest.mark.filterwarnings("ignore:The model has no trees")  # of a handful of rows
 @pytest.mark.parametrize(("estimator", "check"), list(all_checks()))
 def test_scikit_learns_checks(estimator, check):
     check(clone(estimator))
@@ -71,7 +73,7 @@ def other_checks():
     tree = DecisionTreeRegressor(max_depth=3, min_weight_fraction_leaf=0.01, random_state=0)
     for name, estimator in {
         "paper": SCBoostClassifier.from_paper(n_estimators=5, n_jobs=1),
-        "regression tree": SCBoostClassifier(n_estimators=5, colsample=1.0, leaf_rule="mean", estimator=tree),
+        "regression tree": SCBoostClassifier(n_estimators=5, colsample_bytree=1.0, leaf_rule="mean", estimator=tree),
         "nonnegative": SCBoostClassifier(n_estimators=5, n_jobs=1, weighting="nonnegative"),
         "early stopping": SCBoostClassifier(n_estimators=5, n_jobs=1, early_stopping=True),
     }.items():
@@ -81,6 +83,7 @@ def other_checks():
                 yield pytest.param(estimator, check, id=f"{name}-{what}")
 
 
+@pytest.mark.filterwarnings("ignore:The model has no trees")  # of a handful of rows
 @pytest.mark.parametrize(("estimator", "check"), list(other_checks()))
 def test_scikit_learns_checks_of_variants(estimator, check):
     check(clone(estimator))
@@ -145,9 +148,9 @@ def test_fits_repeat_bit_for_bit_whatever_the_threads(params):
     for other in models[1:]:
         np.testing.assert_array_equal(other.predict_proba(X2), models[0].predict_proba(X2))
         np.testing.assert_array_equal(other.weights_, models[0].weights_)
-        assert other.rounds_.keys() == models[0].rounds_.keys()
-        for name, column in models[0].rounds_.items():
-            np.testing.assert_array_equal(other.rounds_[name], column)
+        assert other.training_log_.keys() == models[0].training_log_.keys()
+        for name, column in models[0].training_log_.items():
+            np.testing.assert_array_equal(other.training_log_[name], column)
     if "estimator" not in params or params["estimator"] is None:
         assert models[0].get_booster().save_raw() == models[2].get_booster().save_raw()
 
@@ -158,9 +161,9 @@ def test_random_states_differ_where_something_is_random():
 
 
 @every_variant
-def test_the_story_is_told_round_by_round(params):
+def test_the_training_log_has_an_entry_for_every_round(params):
     model = model_of(params).fit(X2, y2)
-    rounds = model.rounds_
+    rounds = model.training_log_
     grown = len(rounds["loss"])
     assert {len(column) for column in rounds.values()} == {grown}
     assert rounds["round"].tolist() == list(range(1, grown + 1))
@@ -169,7 +172,8 @@ def test_the_story_is_told_round_by_round(params):
     for name in ("energy_kept", "energy_removed"):
         assert ((rounds[name] >= 0) & (rounds[name] <= 1)).all()
     assert model.stop_reason_ == "" or model.n_estimators_ < 8
-    assert model.weights_.shape == (model.n_estimators_,)
+    assert len(model.weights_) >= model.n_estimators_
+    assert not model.weights_[model.n_estimators_ :].any()
     assert model.intercept_.shape == (1,)
 
 
@@ -177,9 +181,9 @@ def test_training_loss_is_that_of_the_stages():
     model = model_of({"learning_rate": 0.3}).fit(X2, y2)
     stages = list(model.staged_predict_proba(X2))
     losses = [log_loss(y2, stage) for stage in stages]
-    np.testing.assert_allclose(model.rounds_["loss"][1:], losses[:-1], rtol=1e-5)
+    np.testing.assert_allclose(model.training_log_["loss"][1:], losses[:-1], rtol=1e-5)
     p = y2.mean()
-    assert model.rounds_["loss"][0] == pytest.approx(log_loss(y2, np.full(300, p)), rel=1e-6)
+    assert model.training_log_["loss"][0] == pytest.approx(log_loss(y2, np.full(300, p)), rel=1e-6)
     np.testing.assert_allclose(model.intercept_, [np.log(p / (1 - p))])
     np.testing.assert_array_equal(model.weights_, np.full(8, 0.3))
 
@@ -191,7 +195,7 @@ def test_any_legal_parameters_give_a_model(params):
     probability = model.predict_proba(X2)
     assert np.isfinite(probability).all()
     assert ((probability >= 0) & (probability <= 1)).all()
-    assert model.n_estimators_ >= model.n_estimators or model.stop_reason_
+    assert len(model.weights_) >= model.n_estimators or model.stop_reason_
     if (model.weights_ != 0).any() and model.learning_rate != "auto" and model.weighting is None:
         assert set(model.weights_) <= {0.0, model.learning_rate}
 
@@ -202,10 +206,11 @@ def test_without_projection_it_is_xgboost():
         n_estimators=15,
         learning_rate=0.3,
         projection_strength=0.0,
+        exploration=0.0,
         max_depth=4,
         max_leaves=None,
         reg_lambda=1.0,
-        colsample=1.0,
+        colsample_bytree=1.0,
         n_jobs=1,
     ).fit(X, y)
     params = {
@@ -265,7 +270,7 @@ def paths(node, above=()):
 
 def test_interaction_constraints_hold_on_every_path():
     groups = [[0, 1], [2, 3, 4]]
-    model = model_of({"interaction_constraints": groups, "colsample": 1.0}, n_estimators=15).fit(X2, y2)
+    model = model_of({"interaction_constraints": groups, "colsample_bytree": 1.0}, n_estimators=15).fit(X2, y2)
     allowed = [{f"f{i}" for i in group} for group in groups]
     for tree in model.get_booster().get_dump(dump_format="json"):
         for path in paths(json.loads(tree)):
@@ -361,9 +366,10 @@ def test_early_stopping_keeps_the_best_round():
     model = SCBoostClassifier(
         n_estimators=200, learning_rate=0.5, early_stopping=True, n_iter_no_change=4, n_jobs=1, random_state=0
     ).fit(X2, y2, X_val=X_val, y_val=y_val)
-    losses = model.rounds_["validation_loss"]
+    losses = model.training_log_["validation_loss"]
     best = int(np.argmin(losses))
-    assert model.n_estimators_ == best + 1 + 4 < 200
+    assert model.n_estimators_ == best + 1
+    assert len(losses) == best + 1 + 4 < 200
     assert "did not improve in 4 rounds" in model.stop_reason_
     assert np.count_nonzero(model.weights_) == best + 1
     assert log_loss(y_val, model.predict_proba(X_val)) == pytest.approx(losses[best], rel=1e-5)
@@ -387,7 +393,7 @@ def test_weighting_lowers_the_validation_loss_and_tells_its_gap():
 
 @pytest.mark.parametrize(
     "params",
-    [{}, {"memory": "all"}, {"memory": 2}, {"subsample": 0.6, "colsample": 0.5}, {"energy_threshold": 1.0}],
+    [{}, {"memory": "all"}, {"memory": 2}, {"subsample": 0.6, "colsample_bytree": 0.5}, {"energy_threshold": 1.0}],
     ids=str,
 )
 @pytest.mark.parametrize(("first", "more"), [(2, 10), (8, 4)])
@@ -399,8 +405,8 @@ def test_warm_start_is_the_same_bit_for_bit(params, first, more, many):
     assert model.n_estimators_ == first
     model.set_params(n_estimators=first + more).fit(X, y)
     assert model.get_booster().save_raw() == whole.get_booster().save_raw()
-    np.testing.assert_array_equal(model.rounds_["loss"], whole.rounds_["loss"])
-    np.testing.assert_array_equal(model.rounds_["components"], whole.rounds_["components"])
+    np.testing.assert_array_equal(model.training_log_["loss"], whole.training_log_["loss"])
+    np.testing.assert_array_equal(model.training_log_["components"], whole.training_log_["components"])
 
 
 def test_warm_start_with_early_stopping():
@@ -409,13 +415,13 @@ def test_warm_start_with_early_stopping():
     model = model_of(params, n_estimators=2, warm_start=True)
     for n_estimators in (2, 9, 13, 20):
         model.set_params(n_estimators=n_estimators).fit(X2, y2)
-    np.testing.assert_array_equal(model.rounds_["validation_loss"], whole.rounds_["validation_loss"])
+    np.testing.assert_array_equal(model.training_log_["validation_loss"], whole.training_log_["validation_loss"])
     np.testing.assert_array_equal(model.weights_, whole.weights_)
     assert model.stop_reason_ == whole.stop_reason_
 
 
 def test_warm_start_keeps_the_seed_of_the_first_fit():
-    params = {"subsample": 0.5, "colsample": 0.5, "learning_rate": 0.3}
+    params = {"subsample": 0.5, "colsample_bytree": 0.5, "learning_rate": 0.3}
     whole = model_of(params, random_state=np.random.RandomState(5)).fit(X2, y2)
     model = model_of(params, random_state=np.random.RandomState(5), n_estimators=3, warm_start=True).fit(X2, y2)
     model.set_params(n_estimators=8).fit(X2, y2)  # the generator has moved on since
@@ -500,7 +506,8 @@ def test_callbacks_see_a_model_that_predicts_and_may_stop_it():
 def test_nothing_to_learn_stops_with_a_reason_and_predicts_the_prior():
     X = np.zeros((40, 2))
     y = np.repeat([0, 1], [10, 30])
-    model = model_of({}).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="has no trees and predicts a constant: no tree found a split"):
+        model = model_of({}).fit(X, y)
     assert model.stop_reason_
     assert model.n_estimators_ == 0
     np.testing.assert_allclose(model.predict_proba(X), np.tile([0.25, 0.75], (40, 1)), atol=1e-6)
@@ -583,10 +590,10 @@ def test_works_inside_scikit_learn():
     "learner", [LinearRegression(), KNeighborsRegressor(5), RandomForestRegressor(3, max_depth=3)], ids=str
 )
 def test_any_regressor_can_be_the_learner(learner):
-    model = model_of({"estimator": learner, "leaf_rule": "mean", "colsample": 1.0, "learning_rate": 0.5})
+    model = model_of({"estimator": learner, "leaf_rule": "mean", "colsample_bytree": 1.0, "learning_rate": 0.5})
     model.fit(X2, y2)
     assert len(model.estimators_) == model.n_estimators_
-    assert model.rounds_["loss"][-1] < model.rounds_["loss"][0]
+    assert model.training_log_["loss"][-1] < model.training_log_["loss"][0]
     np.testing.assert_allclose(list(model.staged_predict_proba(X2))[-1], model.predict_proba(X2), atol=1e-9)
     with pytest.raises(AttributeError, match="estimator="):
         model.get_booster()
@@ -628,22 +635,21 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "no rounds": ({"n_estimators": 0}, {}, ["n_estimators", "1", "0"]),
     "rate 0": ({"learning_rate": 0.0}, {}, ["learning_rate", "0.0"]),
     "memory 0": ({"memory": 0}, {}, ["memory", "1", "0"]),
-    "more memory than rounds": ({"memory": 9}, {}, ["memory=9", "n_estimators=8", "memory <= n_estimators"]),
     "no limit on trees": (
         {"max_depth": None, "max_leaves": None},
         {},
         ["max_depth=None", "max_leaves=None", "set at least one"],
     ),
     "subsample 0": ({"subsample": 0.0}, {}, ["subsample", "0.0"]),
-    "colsample above 1": ({"colsample": 1.2}, {}, ["colsample", "1.2"]),
+    "colsample above 1": ({"colsample_bytree": 1.2}, {}, ["colsample_bytree", "1.2"]),
     "leaf rule": ({"leaf_rule": "median"}, {}, ["leaf_rule", "median", "newton", "mean"]),
     "weighting": ({"weighting": "softmax"}, {}, ["weighting", "softmax", "simplex", "nonnegative"]),
     "negative penalty": ({"covariance_penalty": -1.0}, {}, ["covariance_penalty", "-1.0"]),
     "pull 0": ({**NONNEGATIVE, "weight_pull": 0.0}, {}, ["weight_pull", "0.0"]),
     "validation fraction 1": ({"validation_fraction": 1.0}, {}, ["validation_fraction", "1.0"]),
-    "one fold": ({**FOLDS, "n_folds": 1}, {}, ["n_folds", "2", "1"]),
-    "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["n_folds=5", "4"]),
-    "more folds than rows of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["n_folds=5", "2"]),
+    "one fold": ({**FOLDS, "cv": 1}, {}, ["cv", "2", "1"]),
+    "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 rows of the rarest class"]),
+    "more folds than rows of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
     "simplex on folds": (
         {"weighting": "simplex", "weighting_rows": "out_of_fold"},
         {},
@@ -670,22 +676,22 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "validation rows and folds": (FOLDS, {"X_val": X2, "y_val": y2}, ["X_val", "weighting_rows='out_of_fold'"]),
     "regressor without predict": ({"estimator": NoPredict()}, {}, ["estimator", "NoPredict", "'predict'"]),
     "newton without leaves": (
-        {"estimator": LinearRegression(), "colsample": 1.0},
+        {"estimator": LinearRegression(), "colsample_bytree": 1.0},
         {},
         ["leaf_rule='newton'", "LinearRegression()", "leaf_rule='mean'"],
     ),
     "newton with a forest": (
-        {"estimator": RandomForestRegressor(), "colsample": 1.0},
+        {"estimator": RandomForestRegressor(), "colsample_bytree": 1.0},
         {},
         ["leaf_rule='newton'", "RandomForestRegressor()", "leaf_rule='mean'"],
     ),
     "columns of a regressor": (
-        {"estimator": DecisionTreeRegressor(), "colsample": 0.5},
+        {"estimator": DecisionTreeRegressor(), "colsample_bytree": 0.5},
         {},
-        ["colsample=0.5", "estimator=None"],
+        ["colsample_bytree=0.5", "estimator=None"],
     ),
     "constraints of a regressor": (
-        {"estimator": DecisionTreeRegressor(), "colsample": 1.0, "monotone_constraints": [1, 0, 0, 0, 0]},
+        {"estimator": DecisionTreeRegressor(), "colsample_bytree": 1.0, "monotone_constraints": [1, 0, 0, 0, 0]},
         {},
         ["monotone_constraints", "estimator=None"],
     ),

@@ -287,7 +287,7 @@ def test_hazard_8_threads_do_not_change_a_bit(gamma, many):
     ]
     raw = [model.get_booster().save_raw() for model in models]
     assert raw[0] == raw[1] == raw[2]
-    assert models[0].rounds_["loss"].tolist() == models[1].rounds_["loss"].tolist()
+    assert models[0].training_log_["loss"].tolist() == models[1].training_log_["loss"].tolist()
     np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
@@ -322,7 +322,7 @@ def threads(monkeypatch):
         {},
         {"early_stopping": True},
         {"weighting": "nonnegative"},
-        {"weighting": "nonnegative", "weighting_rows": "fold_average", "n_folds": 2},
+        {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": 2},
     ],
     ids=str,
 )

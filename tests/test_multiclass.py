@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
 from data_makers import three_classes
-from scboost.estimators.base import SCBoostClassifier
+from scboost.estimators import SCBoostClassifier
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = three_classes()
@@ -80,7 +80,7 @@ def test_class_weights_shift_the_prevalence_as_documented():
 def test_balanced_class_weights_count_weighted_rows():
     weight = np.random.default_rng(0).integers(0, 4, size=300)
     repeated = np.repeat(np.arange(300), weight)
-    params = {**FAST, "learning_rate": 0.2, "colsample": 1.0, "class_weight": "balanced", "n_estimators": 3}
+    params = {**FAST, "learning_rate": 0.2, "colsample_bytree": 1.0, "class_weight": "balanced", "n_estimators": 3}
     a = SCBoostClassifier(**params).fit(X, y, sample_weight=weight)
     b = SCBoostClassifier(**params).fit(X[repeated], y[repeated])
     np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-5)
@@ -100,7 +100,7 @@ def test_a_class_whose_rows_have_no_weight_is_no_class():
 
 @pytest.mark.parametrize("weighting_rows", ["holdout", "out_of_fold", "fold_average"])
 def test_weights_of_many_classes_are_optimal(weighting_rows):
-    params = {**FAST, "weighting": "nonnegative", "weighting_rows": weighting_rows, "n_folds": 3}
+    params = {**FAST, "weighting": "nonnegative", "weighting_rows": weighting_rows, "cv": 3}
     model = SCBoostClassifier(**params).fit(X, y)
     result = model.weighting_result_
     assert result.converged

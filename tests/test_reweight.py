@@ -119,12 +119,12 @@ def test_catboost_models_of_categories_are_written():
 def test_scboost_stays_scboost():
     from sklearn.tree import DecisionTreeRegressor
 
-    from scboost.estimators.base import SCBoostClassifier
+    from scboost.estimators import SCBoostClassifier
 
     for task, extra in (
         ("binary", {}),
         ("multiclass", {}),
-        ("binary", {"estimator": DecisionTreeRegressor(max_depth=3), "colsample": 1}),
+        ("binary", {"estimator": DecisionTreeRegressor(max_depth=3), "colsample_bytree": 1}),
     ):
         X, y, X_val, y_val = split(task)
         model = SCBoostClassifier(n_estimators=T, n_jobs=1, random_state=0, **extra).fit(X, y)

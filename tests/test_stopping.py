@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from data_makers import real_target, three_classes, two_classes
-from scboost.boosting.training import _rounds_since_best
-from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.boosting.training import Stopping
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor, fitting
 from scboost.estimators.callbacks import Checkpoint
 from scboost.xgb.engine import XGBoostEngine
 
@@ -44,8 +44,8 @@ def same(a, b, task):
     assert a.get_booster().save_raw() == b.get_booster().save_raw()
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
     np.testing.assert_array_equal(a.weights_, b.weights_)
-    for column, values in b.rounds_.items():
-        np.testing.assert_array_equal(a.rounds_[column], values)
+    for column, values in b.training_log_.items():
+        np.testing.assert_array_equal(a.training_log_[column], values)
 
 
 # --- early stopping --------------------------------------------------------------------------------------------------
@@ -63,7 +63,8 @@ def same(a, b, task):
     ],
 )
 def test_rounds_since_the_loss_improved(losses, tol, since):
-    assert _rounds_since_best(losses, tol) == since
+    assert Stopping(since, tol).reached(losses)
+    assert not Stopping(since + 1, tol).reached(losses)
 
 
 @every_task
@@ -73,9 +74,10 @@ def test_it_stops_after_patience_and_keeps_the_best_round(task):
         n_estimators=200, learning_rate=0.5
     )
     model.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
-    losses = model.rounds_["validation_loss"]
+    losses = model.training_log_["validation_loss"]
     best = int(np.argmin(losses)) + 1
-    assert model.n_estimators_ == len(losses) == best + 4 < 200
+    assert model.n_estimators_ == best
+    assert len(model.weights_) == len(losses) == best + 4 < 200
     assert "did not improve in 4 rounds" in model.stop_reason_
     assert (model.weights_[:best] > 0).all()
     assert (model.weights_[best:] == 0).all()
@@ -89,7 +91,7 @@ def test_validation_rows_are_only_watched_without_early_stopping():
     plain = SCBoostRegressor(**FAST).fit(X[:200], y[:200])
     np.testing.assert_array_equal(watched.predict(X), plain.predict(X))
     stages = [np.mean((p - y[200:]) ** 2) / 2 for p in plain.staged_predict(X[200:])]
-    np.testing.assert_allclose(watched.rounds_["validation_loss"], stages, rtol=1e-5)
+    np.testing.assert_allclose(watched.training_log_["validation_loss"], stages, rtol=1e-5)
 
 
 @every_task
@@ -111,14 +113,14 @@ def test_held_out_rows_change_no_tree():
     """By construction: whatever the held-out part of X and y holds, the trees stay the same."""
     X, y = real_target()
     seen = []
-    original = SCBoostRegressor._hold_out
+    original = fitting.hold_out
 
-    def hold_out(self, rows, loss):
-        kept, held_out = original(self, rows, loss)
+    def hold_out(*args):
+        kept, held_out = original(*args)
         seen.append(held_out.X)
         return kept, held_out
 
-    with mock.patch.object(SCBoostRegressor, "_hold_out", hold_out):
+    with mock.patch("scboost.estimators.base.hold_out", hold_out):
         first = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(X, y)
     held_out = (X[:, None] == seen[0][None]).all(axis=2).any(axis=1)
     assert held_out.sum() == 60
@@ -163,8 +165,8 @@ def test_validation_rows_pass_through_a_pipeline():
 def test_the_record_of_a_fit_is_tidy():
     pd = pytest.importorskip("pandas")
     model = fit("many classes", early_stopping=True)
-    record = pd.DataFrame(model.rounds_)
-    assert record["round"].tolist() == list(range(1, model.n_estimators_ + 1))
+    record = pd.DataFrame(model.training_log_)
+    assert record["round"].tolist() == list(range(1, len(model.weights_) + 1))
     assert {"loss", "validation_loss", "components", "energy_kept", "energy_removed"} <= set(record)
     assert record.notna().all(axis=None)
 
@@ -175,7 +177,7 @@ def test_the_record_of_a_fit_is_tidy():
 @every_task
 @pytest.mark.parametrize(
     "params",
-    [{}, {"early_stopping": True, "n_iter_no_change": 3}, {"memory": "all", "subsample": 0.6, "colsample": 0.5}],
+    [{}, {"early_stopping": True, "n_iter_no_change": 3}, {"memory": "all", "subsample": 0.6, "colsample_bytree": 0.5}],
     ids=str,
 )
 def test_a_warm_start_equals_one_fit(task, params):
@@ -223,7 +225,7 @@ def test_a_checkpoint_survives_a_killed_process(tmp_path):
 import os, sys
 import numpy as np
 from scboost.estimators.callbacks import Checkpoint
-from scboost.estimators.base import SCBoostRegressor
+from scboost.estimators import SCBoostRegressor
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
 kill = lambda model: model.n_estimators_ == 8 and os.kill(os.getpid(), 9)
@@ -322,9 +324,10 @@ def test_an_interrupt_in_a_fold_leaves_no_model():
         raise KeyboardInterrupt
 
     X, y = real_target()
-    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_rows="out_of_fold", callbacks=[interrupt])
-    with pytest.raises(KeyboardInterrupt, match="fold 1 of 5"):
+    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_rows="fold_average", callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt, match="there is no model yet"):
         model.fit(X, y)
+    assert not hasattr(model, "_ensemble")
 
 
 def test_a_failed_fit_is_no_fit():
@@ -421,14 +424,14 @@ def test_estimators_with_callbacks_can_be_pickled_and_checkpointed(tmp_path):
     pickle.dumps(model)
 
 
-def test_folds_are_announced_as_rounds():
+def test_rounds_of_the_model_that_is_kept_are_announced():
     pytest.importorskip("sklearn.callback")
     X, y = real_target()
     recorder = Recorder()
-    params = {**FAST, "n_estimators": 3, "weighting": "nonnegative", "weighting_rows": "out_of_fold", "n_folds": 2}
+    params = {**FAST, "n_estimators": 3, "weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 2}
     SCBoostRegressor(**params).set_callbacks(recorder).fit(X, y)
-    assert recorder.events.count(("end", "round")) == 9
-    assert recorder.events[0] == ("setup", 9)
+    assert recorder.events.count(("end", "round")) == 3
+    assert recorder.events[0] == ("setup", 3)
 
 
 def test_the_progress_bar_counts_rounds(capsys):

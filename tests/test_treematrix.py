@@ -312,7 +312,7 @@ def test_lightgbm_base_is_taken_out_of_the_first_tree():
 def test_scboost_models_are_read():
     from sklearn.tree import DecisionTreeRegressor
 
-    from scboost.estimators.base import SCBoostClassifier
+    from scboost.estimators import SCBoostClassifier
 
     for task in ("binary", "multiclass"):
         X, y = data(task)
@@ -321,7 +321,9 @@ def test_scboost_models_are_read():
         assert trees.library == "scboost"
         assert_allclose(trees.margin(), model.decision_function(X), rtol=1e-5, atol=1e-6)
     X, y = data("binary")
-    model = SCBoostClassifier(n_estimators=T, estimator=DecisionTreeRegressor(max_depth=3), colsample=1).fit(X, y)
+    model = SCBoostClassifier(n_estimators=T, estimator=DecisionTreeRegressor(max_depth=3), colsample_bytree=1).fit(
+        X, y
+    )
     assert_allclose(tree_matrix(model, X).margin(), model.decision_function(X), rtol=1e-5, atol=1e-6)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_makers import real_target, three_classes, two_classes
-from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()
@@ -43,7 +43,7 @@ def test_integer_weights_are_repeated_rows(task):
     weight = np.random.default_rng(0).integers(0, 4, size=300)
     rows = np.repeat(np.arange(300), weight)
     # No sampling of columns or rows, and few rounds: rounding may break a tie between splits another way later on.
-    settings = {**FAST, **params, "n_estimators": 3, "colsample": 1.0, "max_leaves": 6}
+    settings = {**FAST, **params, "n_estimators": 3, "colsample_bytree": 1.0, "max_leaves": 6}
     weighted = cls(**settings).fit(Z, target, sample_weight=weight)
     repeated = cls(**settings).fit(Z[rows], target[rows])
     np.testing.assert_allclose(scores(weighted, Z), scores(repeated, Z), rtol=1e-4, atol=1e-4)
@@ -64,15 +64,17 @@ def test_weights_of_validation_rows_count_too(task, extra):
     weighted = fit(X_val=Z, y_val=target, sample_weight_val=weight)
     repeated = fit(X_val=Z[rows], y_val=target[rows])
     plain = fit(X_val=Z, y_val=target)
-    np.testing.assert_allclose(weighted.rounds_["validation_loss"], repeated.rounds_["validation_loss"], rtol=1e-5)
+    np.testing.assert_allclose(
+        weighted.training_log_["validation_loss"], repeated.training_log_["validation_loss"], rtol=1e-5
+    )
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-4, atol=1e-6)
-    assert not np.allclose(weighted.rounds_["validation_loss"], plain.rounds_["validation_loss"], rtol=1e-5)
+    assert not np.allclose(weighted.training_log_["validation_loss"], plain.training_log_["validation_loss"], rtol=1e-5)
 
 
 def test_class_weights_reach_given_and_held_out_validation_rows_alike():
     Z, target = two_classes()
     model = SCBoostClassifier(**FAST, class_weight={0: 1, 1: 5}, early_stopping=True)
-    given = model.fit(Z, target, X_val=Z, y_val=target).rounds_["validation_loss"]
+    given = model.fit(Z, target, X_val=Z, y_val=target).training_log_["validation_loss"]
     by_hand = SCBoostClassifier(**FAST, early_stopping=True).fit(
         Z,
         target,
@@ -81,7 +83,7 @@ def test_class_weights_reach_given_and_held_out_validation_rows_alike():
         y_val=target,
         sample_weight_val=np.where(target, 5, 1),
     )
-    np.testing.assert_array_equal(given, by_hand.rounds_["validation_loss"])
+    np.testing.assert_array_equal(given, by_hand.training_log_["validation_loss"])
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def test_monotone_constraints_hold_for_the_fitted_function(task, leaf_rule):
     if (task, leaf_rule) == ("poisson", "mean"):
         pytest.skip("means of counts are no steps of their logarithm")
     model = cls(**FAST, **params, leaf_rule=leaf_rule, monotone_constraints=[1, -1, 0, 0])
-    model.set_params(n_estimators=30, colsample=1.0).fit(Z, target)
+    model.set_params(n_estimators=30, colsample_bytree=1.0).fit(Z, target)
     rng = np.random.default_rng(0)
     grid = np.linspace(-3, 3, 41)
     for column, sign in ((0, 1), (1, -1)):
@@ -160,7 +162,7 @@ def test_limits_of_leaves_and_bins():
     for tree in model.get_booster().get_dump(dump_format="json", with_stats=True):
         covers = [node["cover"] for node in walk(json.loads(tree)) if "leaf" in node]
         assert min(covers) >= 40
-    few_bins = SCBoostRegressor(**FAST, max_bin=4, colsample=1.0).fit(X, y)
+    few_bins = SCBoostRegressor(**FAST, max_bin=4, colsample_bytree=1.0).fit(X, y)
     for column in few_bins.get_booster().trees_to_dataframe().groupby("Feature")["Split"].nunique().drop("Leaf"):
         assert column <= 4
     strong, weak = (np.ptp(SCBoostRegressor(**FAST, reg_lambda=v).fit(X, y).predict(X)) for v in (1e4, 0.0))
@@ -174,7 +176,7 @@ def walk(node):
 
 
 def test_sampling_changes_the_trees_and_follows_the_seed():
-    for params in ({"subsample": 0.5}, {"colsample": 0.5}):
+    for params in ({"subsample": 0.5}, {"colsample_bytree": 0.5}):
         a, b, c = (
             SCBoostRegressor(**{**FAST, **params, "random_state": seed}).fit(X, y).predict(X) for seed in (0, 0, 1)
         )
@@ -182,6 +184,7 @@ def test_sampling_changes_the_trees_and_follows_the_seed():
         assert not np.array_equal(a, c)
 
 
+@pytest.mark.filterwarnings("ignore:The model has no trees")
 @pytest.mark.parametrize("rows", ["holdout", "out_of_fold", "fold_average"])
 def test_weights_of_no_trees_leave_the_prior(rows):
     X, y = two_classes()

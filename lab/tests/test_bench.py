@@ -133,7 +133,7 @@ def test_peers_have_the_shape_of_our_default():
     ours = bench.make_model("SCBoost", 1000, 50, 1)
     peer = bench.make_model("XGBoost", 1000, 50, 1)
     assert peer.max_leaves == (ours.max_leaves or 0)
-    assert peer.colsample_bytree == ours.colsample
+    assert peer.colsample_bytree == ours.colsample_bytree
     assert peer.reg_lambda == ours.reg_lambda
     with pytest.raises(ValueError, match="unknown method 'other'"):
         bench.make_model("other", 10, 1, 1)

@@ -71,7 +71,7 @@ def test_every_round_and_the_weights_are_those_of_algorithm_1(projections, case)
     X, y = two_classes(n=500, seed=case["seed"])
     model, literal, X_val, y_val = fit_both(X, y, case)
     assert [p.k for _, p in projections] == literal.n_components.tolist()
-    assert model.rounds_["components"].tolist() == literal.n_components.tolist()
+    assert model.training_log_["components"].tolist() == literal.n_components.tolist()
     for t, (r, found) in enumerate(projections):
         np.testing.assert_allclose(r, literal.residuals[t], rtol=0, atol=1e-9)
         np.testing.assert_allclose(found.innovation, literal.projected_residuals[t], rtol=0, atol=1e-9)

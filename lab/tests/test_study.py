@@ -134,14 +134,6 @@ def test_gamma_rules_stay_in_range_and_move_as_they_say():
     assert variants.gamma_rule("rows", 0.7, 1000, 0, 0) > variants.gamma_rule("rows", 0.7, 10_000, 0, 0)
 
 
-def test_the_orthogonal_step_is_longer(rows):
-    plain = study.make_method("SCBoost trees=10", 300, 0).fit(*rows)
-    longer = study.make_method("SCBoost trees=10 step=orthogonal", 300, 0).fit(*rows)
-    assert longer.weights_[0] == pytest.approx(plain.weights_[0])  # nothing to be orthogonal to
-    assert (longer.weights_ >= plain.weights_[0] * (1 - 1e-6)).all()
-    assert longer.weights_[1:].max() > plain.weights_[0] * 1.001
-
-
 @pytest.fixture
 def data_dir(tmp_path):
     X, y = make_classification(n_samples=120, n_features=4, random_state=1)
@@ -210,10 +202,3 @@ def test_sets_and_methods_that_are_no_part_of_the_study_are_refused(data_dir, tm
     assert cli.main([*words, "--methods", "SVM"]) == 2
     assert "error: unknown method 'SVM'; known: ADA, CAT" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_the_default_is_the_one_that_was_chosen():
-    chosen = study.read_settings(study.CHOSEN).params
-    default = SCBoostClassifier().get_params()
-    memory = default["memory"]
-    assert {**{k: default[k] for k in chosen}, "memory": 5 if memory == "auto" else memory} == chosen

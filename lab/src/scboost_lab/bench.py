@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier
-from scboost.estimators.base import auto_learning_rate
+from scboost.estimators.parameters import auto_learning_rate
 from scboost.redundancy import tree_matrix
 from scboost_lab.models import HGB, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.page import fill, made_with, number, table, template, write
@@ -111,9 +111,9 @@ def make_model(method: str, n: int, rounds: int, threads: int, rate: float | Non
             "max_depth": default.max_depth or 0,
             "max_leaves": default.max_leaves or 0,
             "grow_policy": "lossguide" if default.max_leaves else "depthwise",
-            "colsample_bytree": default.colsample,
+            "colsample_bytree": default.colsample_bytree,
             "reg_lambda": default.reg_lambda,
-            "min_child_weight": default.min_child_weight,
+            "min_child_weight": 1.0,  # what "auto" is for classes
         },
         "XGBoost, depth 5": {"learning_rate": rate, "max_depth": 5},  # the shape of the paper form
         "LightGBM": {"learning_rate": rate, "num_leaves": 31},

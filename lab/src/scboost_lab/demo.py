@@ -166,7 +166,7 @@ def figure(path: Path, X: Array, y: Array) -> None:
     axes[1].set_ylim(bottom=1e-3)
     axes[1].legend(frameon=False)
 
-    log = models["SCBoost"].rounds_
+    log = models["SCBoost"].training_log_
     axes[2].plot(log["round"], log["energy_removed"], color="C0")
     axes[2].set(
         title="What the latest trees had already said",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from scboost import SCBoostClassifier
-from scboost.estimators.base import auto_learning_rate
+from scboost.estimators.parameters import auto_learning_rate
 from scboost.redundancy import tree_matrix
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, content_checksum, matrix, require_data_dir
 from scboost_lab.models import HGB, SCBOOST, make
@@ -70,7 +70,8 @@ BASE: dict[str, Any] = {
     "max_leaves": None,
     "min_child_weight": 1.0,
     "reg_lambda": 3.0,
-    "colsample": 1.0,
+    "colsample_bytree": 1.0,
+    "exploration": 0.0,
     "subsample": 1.0,
     "leaf_rule": "newton",
     "n_estimators": 100,
@@ -81,7 +82,7 @@ _INTEGERS = {
     "memory": "memory",
     "depth": "max_depth",
     "leaves": "max_leaves",
-    "folds": "n_folds",
+    "folds": "cv",
     "trees": "n_estimators",
 }
 _NUMBERS = {
@@ -89,7 +90,7 @@ _NUMBERS = {
     "alpha": "energy_threshold",
     "child": "min_child_weight",
     "l2": "reg_lambda",
-    "cols": "colsample",
+    "cols": "colsample_bytree",
     "rows": "subsample",
     "pull": "weight_pull",
     "penalty": "covariance_penalty",
@@ -113,7 +114,7 @@ def read_settings(text: str) -> Spec:
     ----------
     text : str
         Words ``name=value``: gamma, alpha, memory, depth, leaves, rate (a factor of the automatic rule), eta (a fixed
-        rate), cols, rows, l2, child, leaf, crw, pull, penalty, folds, trees, rule, step, candidates, pick. ``leaves``
+        rate), cols, rows, l2, child, leaf, crw, pull, penalty, folds, trees, rule, metric. ``leaves``
         alone lifts the limit of the depth.
 
     Returns
@@ -141,16 +142,12 @@ def read_settings(text: str) -> Spec:
             params["leaf_rule"] = value
         elif name == "eta":
             params["learning_rate"] = float(value)
-        elif name in {"rule", "step", "pick", "metric"}:
+        elif name in {"rule", "metric"}:
             extra[name] = value
         elif name == "rate":
             extra[name] = float(value)
-        elif name == "candidates":
-            extra[name] = int(value)
         else:
             raise ValueError(f"unknown setting {name!r} in {text!r}")
-    if params["memory"] != "all":
-        params["memory"] = min(params["memory"], params["n_estimators"])
     return Spec(params, **extra)
 
 
@@ -251,7 +248,7 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Val
         H = tree_matrix(model, X_test, dtype=np.float64)
         used = H.column_weights != 0
         values |= {"n_trees": float(used.sum()), **diversity(H.H.T[used])}
-        values["energy_removed"] = float(np.mean(model.rounds_["energy_removed"]))
+        values["energy_removed"] = float(np.mean(model.training_log_["energy_removed"]))
     return values
 
 
@@ -305,15 +302,12 @@ MORE_SETTINGS: tuple[str, ...] = (
     "rows=0.8",
     "alpha=0.5",
     "alpha=0.99",
-    "step=orthogonal",
     "rule=share",
     "rule=falling",
     "rule=rising",
     "child=0.3",
     "child=3",
     "crw=fold_average pull=1000000",
-    "candidates=3 pick=correlation cols=0.8",
-    "candidates=3 pick=orthogonal cols=0.8",
     "leaf=mean",
 )
 

@@ -61,6 +61,11 @@ class Ensemble(ABC):
         self.weights = np.array(weights, dtype=np.float64)
         self.intercept = np.array(intercept, dtype=np.float64)
 
+    def truncate(self, n_rounds: int) -> None:
+        """Forget all rounds after the first ``n_rounds``."""
+        self.reweight(self.weights[:n_rounds], self.intercept)
+        self._truncate(n_rounds * self.n_outputs)
+
     def extend(self, other: Ensemble) -> None:
         """Add the rounds and the intercept of another ensemble of the same kind: the scores add up."""
         self.reweight(np.vstack([self.weights, other.weights]), self.intercept + other.intercept)
@@ -79,6 +84,9 @@ class Ensemble(ABC):
 
     @abstractmethod
     def _extend(self, other: Any) -> None: ...
+
+    @abstractmethod
+    def _truncate(self, n_learners: int) -> None: ...
 
     @abstractmethod
     def scores(self, X: Any) -> FloatArray:
@@ -113,6 +121,9 @@ class EstimatorEnsemble(Ensemble):
     def _extend(self, other: EstimatorEnsemble) -> None:
         self.estimators += other.estimators
         self._leaf_values += other._leaf_values
+
+    def _truncate(self, n_learners: int) -> None:
+        del self.estimators[n_learners:], self._leaf_values[n_learners:]
 
     def _predict(self, i: int, X: Any) -> FloatArray:
         leaves = self._leaf_values[i]

@@ -13,7 +13,9 @@ weights c. Projected in that metric, ``p`` is the best Newton step that re-weigh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +60,63 @@ class Projection:
         return self.historical_energy / total if total > 0 else 0.0
 
 
+class Projector(Protocol):
+    """What the loop asks of a projection. Hand the loop another one to try a variant."""
+
+    def project(self, r: FloatArray, curvature: FloatArray | None, out: FloatArray) -> list[Projection]:
+        """Split the residuals of all outputs, of shape (K, n), into what is known and what is new.
+
+        The innovations are put into ``out``; the curvatures, of the same shape, are None where they are all 1.
+        """
+
+    def append(self, predictions: Sequence[FloatArray]) -> None:
+        """Remember the predictions of the newest learners, K vectors of shape (n,)."""
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for more rounds."""
+
+
+class SpectralProjector:
+    """The projection of the method: each output has a history of its own.
+
+    Parameters
+    ----------
+    histories : list of History
+        One for each output.
+    alpha : float in (0, 1]
+        Share of the history's energy that the projected directions must hold.
+    gamma : float in [0, 1]
+        Share of the historical component that is removed.
+    """
+
+    def __init__(self, histories: list[History], alpha: float, gamma: float) -> None:
+        self.histories = histories
+        self._alpha, self._gamma = alpha, gamma
+
+    def project(self, r: FloatArray, curvature: FloatArray | None, out: FloatArray) -> list[Projection]:
+        """Project on the histories; see :class:`Projector`."""
+        return [
+            history.project(
+                r[k],
+                alpha=self._alpha,
+                gamma=self._gamma,
+                curvature=None if curvature is None else curvature[k],
+                out=out[k],
+            )
+            for k, history in enumerate(self.histories)
+        ]
+
+    def append(self, predictions: Sequence[FloatArray]) -> None:
+        """Remember; see :class:`Projector`."""
+        for history, h in zip(self.histories, predictions, strict=True):
+            history.append(h)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room; see :class:`Projector`."""
+        for history in self.histories:
+            history.reserve(capacity)
+
+
 class History:
     """Remembered prediction vectors, with everything needed to project onto their span.
 
@@ -95,12 +154,24 @@ class History:
         dtype: npt.DTypeLike = np.float64,
         sample_weight: FloatArray | None = None,
     ) -> None:
-        self._H = np.empty((capacity, n), dtype=dtype)
+        self._H = np.zeros((capacity, n), dtype=dtype)
         self._G = np.zeros((capacity, capacity))
         self._weight = sample_weight
         self._appended = 0
         self._in_gram = 0
         self._basis: _Basis | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Only what is in use, and no basis: it is made again from the vectors, by the same operations.
+        used = len(self)
+        return {**self.__dict__, "_H": self._H[:used], "_G": self._G[:used, :used], "_basis": None} | {
+            "capacity": len(self._H)
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        capacity = state.pop("capacity")
+        self.__dict__.update(state)
+        self._resize(capacity)
 
     def __len__(self) -> int:
         return min(self._appended, len(self._H))
@@ -117,11 +188,14 @@ class History:
             return
         if self._appended > len(self._H):
             raise ValueError(f"capacity={capacity}: a history that has forgotten vectors cannot grow.")
+        self._resize(capacity)
+        self._basis = None
+
+    def _resize(self, capacity: int) -> None:
         old_H, old_G = self._H, self._G
-        self._H = np.empty((capacity, old_H.shape[1]), dtype=old_H.dtype)
+        self._H = np.zeros((capacity, old_H.shape[1]), dtype=old_H.dtype)
         self._G = np.zeros((capacity, capacity))
         self._H[: len(old_H)], self._G[: len(old_G), : len(old_G)] = old_H, old_G
-        self._basis = None
 
     def append(self, h: FloatArray) -> None:
         """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
@@ -185,8 +259,8 @@ class History:
         """Eigenpairs of G, largest first; how many hold a share alpha of its trace, and the share they hold."""
         t = len(self)
         G = self._G[:t, :t]
-        # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, dearer for a
-        # short memory than the work itself.
+        # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, which
+        # take longer than the work itself for a short memory.
         eigenvalues, V, _ = linalg.lapack.dsyevd(G)
         eigenvalues = np.maximum(eigenvalues[::-1], 0.0)
         k, kept = _leading(eigenvalues, alpha, float(G.trace()))
@@ -258,7 +332,7 @@ class _Basis:
     """Orthonormal basis of a growing list of vectors: H' = Q' R, by Gram-Schmidt done twice."""
 
     def __init__(self, n: int, capacity: int, first: int) -> None:
-        self._Q = np.empty((capacity, n))
+        self._Q = np.zeros((capacity, n))
         self._R = np.zeros((capacity, capacity))
         self.first = first
         self.last = first

@@ -73,6 +73,10 @@ class Engine(ABC):
             Seed of everything random in this round.
         """
 
+    def fork(self) -> Engine:
+        """Return an engine that starts anew on the same training matrix."""
+        return self
+
     def constrain(self, learner: Learner, values: FloatArray, curvature: FloatArray) -> FloatArray:
         """Make recomputed leaf values obey the engine's constraints.
 

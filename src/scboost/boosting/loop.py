@@ -1,27 +1,29 @@
 """The boosting loop.
 
-With ``gamma = 1``, all history, leaf means and a start at zero it is the paper's Algorithm 1; with ``gamma = 0`` and
-Newton leaves it is plain Newton boosting.
+With ``gamma = 1``, all history, leaf means and a start at zero it is the paper's Algorithm 1; with ``gamma = 0``, no
+exploration and Newton leaves it is plain Newton boosting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from scboost._arrays import FloatArray
-from scboost.boosting.history import History, Projection
+from scboost.boosting.content import Draws
+from scboost.boosting.history import History, Projection, Projector, SpectralProjector
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import Loss, newton_steps
 
 _HEAD = 1 << 10  # rows that tell of most innovations that they are not constant
+_ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
 
 
 @dataclass(frozen=True)
-class Dials:
+class Settings:
     """Settings of the loop, in the letters of the method.
 
     Attributes
@@ -40,8 +42,11 @@ class Dials:
         Added to the curvature of each leaf.
     subsample : float in (0, 1]
         Share of the rows that a round's structure and leaf values are learnt from.
+    nu : float
+        Exploration: size of the noise under which a learner's structure is chosen, in units of the noise that the
+        residuals themselves carry. Leaf values do not see it.
     seed : int
-        Seed of row and column sampling.
+        Seed of everything random.
     """
 
     eta: float
@@ -51,7 +56,13 @@ class Dials:
     leaf_rule: Literal["newton", "mean"]
     l2: float
     subsample: float
+    nu: float
     seed: int
+
+    @property
+    def random(self) -> bool:
+        """Whether rounds draw rows or noise."""
+        return self.subsample < 1 or self.nu > 0
 
 
 @dataclass
@@ -62,8 +73,8 @@ class State:
     ----------
     F : ndarray of shape (K, n)
         Raw scores of the training rows.
-    histories : list of History
-        One for each output.
+    projector : Projector or None
+        The history and its projection; None if nothing is projected.
     round : int
         Number of rounds done.
     stop_reason : str
@@ -71,7 +82,7 @@ class State:
     """
 
     F: FloatArray
-    histories: list[History]
+    projector: Projector | None
     round: int = 0
     stop_reason: str = ""
 
@@ -95,24 +106,41 @@ class Round:
     loss: float = np.nan
 
 
+def spectral_projector(
+    settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None
+) -> SpectralProjector:
+    """Return the projection of the method for scores like F, of shape (K, n)."""
+    histories = [History(F.shape[1], capacity, F.dtype, sample_weight) for _ in F]
+    return SpectralProjector(histories, settings.alpha, settings.gamma)
+
+
+ProjectorMaker = Callable[[Settings, FloatArray, int, FloatArray | None], Projector]
+"""Something with the signature of :func:`spectral_projector`."""
+
+
 def start(
-    loss: Loss,
-    y: FloatArray,
     sample_weight: FloatArray | None,
-    dials: Dials,
+    settings: Settings,
     engine: Engine,
     intercept: FloatArray,
+    n: int,
     n_rounds: int,
+    make_projector: ProjectorMaker = spectral_projector,
 ) -> State:
-    """State before the first round: constant scores, empty histories."""
-    F = np.repeat(intercept[:, None], len(y), axis=1).astype(engine.dtype)
-    capacity = n_rounds if dials.memory is None else min(dials.memory, n_rounds)
-    n_histories = loss.n_outputs if dials.gamma > 0 else 0
-    return State(F, [History(len(y), capacity, engine.dtype, sample_weight) for _ in range(n_histories)])
+    """State before the first round: constant scores, an empty history."""
+    F = np.repeat(intercept[:, None], n, axis=1).astype(engine.dtype)
+    capacity = n_rounds if settings.memory is None else min(settings.memory, n_rounds)
+    return State(F, make_projector(settings, F, capacity, sample_weight) if settings.gamma > 0 else None)
 
 
 def boost(
-    state: State, loss: Loss, y: FloatArray, sample_weight: FloatArray | None, dials: Dials, engine: Engine
+    state: State,
+    loss: Loss,
+    y: FloatArray,
+    sample_weight: FloatArray | None,
+    settings: Settings,
+    engine: Engine,
+    draws: Draws | None = None,
 ) -> Iterator[Round]:
     """Yield one round after the other, without end unless there is nothing left to learn.
 
@@ -125,76 +153,120 @@ def boost(
     y : ndarray of shape (n,)
         Target, in the engine's dtype.
     sample_weight : ndarray of shape (n,) or None
-        Row weights, in float64: their products must not be rounded, or a weight would differ from repetition.
-    dials : Dials
+        Row weights, in float64: their products must not be rounded, or a weight would differ from repetition. Rows of
+        weight 0 teach nothing, but their scores are kept up to date.
+    settings : Settings
         Settings.
     engine : Engine
         Grows the learners.
+    draws : Draws, optional
+        What rows and noise are drawn from, needed if the settings are random.
 
     Yields
     ------
     Round
     """
+    if settings.random and draws is None:
+        raise ValueError(f"subsample={settings.subsample} and nu={settings.nu} need draws, got None.")
+    newton = settings.leaf_rule == "newton"
+    curved = newton and not loss.constant_curvature
+    sees_everything = settings.subsample == 1 and not engine.samples_columns
     while not state.stop_reason:
         r, curvature = loss.residual(y, state.F)
         mean_loss = loss.mean(y, state.F, sample_weight)
+        if not np.isfinite(mean_loss):
+            state.stop_reason = f"the training loss is {mean_loss}: the steps are too large, or so is the target"
+            return
 
-        q = np.empty_like(r) if state.histories else r
-        curved = dials.leaf_rule == "newton" and not loss.constant_curvature
-        projections = [
-            history.project(
-                r[k], alpha=dials.alpha, gamma=dials.gamma, curvature=curvature[k] if curved else None, out=q[k]
-            )
-            for k, history in enumerate(state.histories)
-        ]
+        q, projections = r, []
+        if state.projector is not None:
+            q = np.empty_like(r)
+            projections = state.projector.project(r, curvature if curved else None, q)
         if _is_constant(q, r):
             state.stop_reason = "the innovation is constant: nothing is left to learn"
             return
 
-        rows, seed = sample_weight, 0
-        if dials.subsample < 1 or engine.draws:
-            rng = np.random.default_rng([dials.seed, state.round])
-            rows = _row_weights(rng, dials.subsample, sample_weight, r.shape[1])
-            seed = int(rng.integers(2**32))
-        shape = curvature if dials.leaf_rule == "newton" else np.ones_like(r)
-        target = q if rows is None else q * rows
-        learners = engine.grow(target, shape if rows is None else shape * rows, seed)
-        repeats_itself = dials.subsample == 1 and not engine.samples_columns
-        if repeats_itself and all(len(learner.values) == 1 for learner in learners):
-            state.stop_reason = "no tree found a split that its constraints allow"
-            return
+        rows = sample_weight
+        if settings.subsample < 1 and draws is not None:
+            drawn = draws.sample(state.round, settings.subsample)
+            rows = drawn if sample_weight is None else drawn * sample_weight
+        shape = curvature if newton else np.ones_like(r)
+        target = q
+        if settings.nu > 0 and draws is not None:
+            dispersion = 1.0 if loss.unit_dispersion else _dispersion(r, shape, rows)
+            target = q + _noise(draws, state.round, settings.nu * np.sqrt(dispersion), shape)
+        target, weighted_shape = _times(target, rows), _times(shape, rows)
+        seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
+        learners = engine.grow(target, weighted_shape, seed)
+        if sees_everything and _no_split(learners) and not _roots_step(q, r, rows):
+            # Noise may have hidden the last split.
+            plain = engine.grow(_times(q, rows), weighted_shape, seed) if settings.nu > 0 else learners
+            if _no_split(plain):
+                state.stop_reason = "no tree found a split that its constraints allow"
+                return
+            learners = plain
 
         for k, learner in enumerate(learners):
             if learner.leaf is not None:
                 leaf, n_leaves = learner.leaf, len(learner.values)
-                if dials.leaf_rule == "newton":
-                    steps = loss.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, dials.l2)
+                if newton:
+                    steps = loss.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, settings.l2)
                 else:
-                    steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, dials.l2)
+                    steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, settings.l2)
                 learner.values = engine.constrain(learner, steps, shape[k]).astype(r.dtype)
-            elif dials.leaf_rule == "newton":
+            elif newton:
                 raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
-            h = learner.predictions()
-            state.F[k] += dials.eta * h
-            if state.histories:
-                state.histories[k].append(h)
+        if not all(np.isfinite(learner.values).all() for learner in learners):
+            state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
+            return
+        predictions = [learner.predictions() for learner in learners]
+        for k, h in enumerate(predictions):
+            state.F[k] += settings.eta * h
+        if state.projector is not None:
+            state.projector.append(predictions)
         state.round += 1
         yield Round(learners, projections, mean_loss)
 
 
+def _engine_seed(seed: int, round_: int) -> int:
+    return int(np.random.SeedSequence([seed, round_]).generate_state(1)[0])
+
+
 def _is_constant(q: FloatArray, r: FloatArray) -> bool:
-    """Whether every output's innovation is constant up to what rounding leaves of its residual."""
+    """Whether every output's innovation is constant up to what rounding leaves of its residual, and no root a step."""
     rounding = 64 * np.finfo(q.dtype).eps
     if np.ptp(q[0, :_HEAD]) > rounding * np.sqrt(r[0] @ r[0]):  # which is more than the largest residual: almost always
         return False
-    return bool(np.all(np.ptp(q, axis=1) <= rounding * np.abs(r).max(axis=1)))
+    constant = np.all(np.ptp(q, axis=1) <= rounding * np.abs(r).max(axis=1))
+    return bool(constant) and not _roots_step(q, r, None)
 
 
-def _row_weights(
-    rng: np.random.Generator, subsample: float, sample_weight: FloatArray | None, n: int
-) -> FloatArray | None:
-    """Sample weights of this round's rows, 0 for those left out; None if every row counts once."""
-    if subsample == 1:
-        return sample_weight
-    drawn = (rng.random(n, dtype=np.float32) < subsample).astype(np.float64)
-    return drawn if sample_weight is None else drawn * sample_weight
+def _no_split(learners: list[Learner]) -> bool:
+    return all(len(learner.values) == 1 for learner in learners)
+
+
+def _roots_step(q: FloatArray, r: FloatArray, rows: FloatArray | None) -> bool:
+    """Whether a tree without a split, which moves all scores alike, still has a step to take."""
+    w = np.ones(r.shape[1]) if rows is None else rows
+    energy = (r.astype(np.float64) ** 2) @ w
+    return bool(np.any((q @ w) ** 2 > _ROOT_SHARE * w.sum() * energy))
+
+
+def _times(v: FloatArray, rows: FloatArray | None) -> FloatArray:
+    return v if rows is None else v * rows
+
+
+def _dispersion(r: FloatArray, curvature: FloatArray, rows: FloatArray | None) -> float:
+    """Variance of the residuals in units of the curvature, from their mean size: a few huge ones must not decide."""
+    sizes = np.abs(r) / np.sqrt(curvature)
+    means = sizes.mean(axis=1, dtype=np.float64) if rows is None else sizes @ rows / rows.sum()
+    return float(np.pi / 2 * np.mean(means**2))
+
+
+def _noise(draws: Draws, round_: int, size: float, curvature: FloatArray) -> FloatArray:
+    """Noise of every output and row, of shape (K, n): the size times the root of the curvature, times a normal draw."""
+    noise = np.sqrt(curvature)
+    for k in range(len(noise)):
+        noise[k] *= draws.normal(round_, k)
+    noise *= noise.dtype.type(size)
+    return np.asarray(noise)

@@ -1,5 +1,8 @@
 """Losses: initial score, residual, curvature, leaf step and link. They know nothing of trees.
 
+A loss is one class, and it alone knows its number of outputs and classes, its link, the targets it is defined for and
+the name of XGBoost's objective with the same link. To add one, derive from :class:`Loss`.
+
 Raw scores ``F`` and everything derived from them have shape (K, n): K outputs, n rows. Targets are a vector of
 length n: 0/1 for two classes, class numbers for many, real numbers for regression.
 """
@@ -7,6 +10,7 @@ length n: 0/1 for two classes, class numbers for many, real numbers for regressi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +20,28 @@ from scboost._arrays import FloatArray, IntArray, blocks
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
 _MIN_CURVATURE = 1e-16
+# Targets are float32 in the loop, and so are their squares: outside of these spans they would over- or underflow.
+_TARGET_SPANS = (1e-15, 1e15)
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """Settings that suit a loss: what "auto" stands for.
+
+    Attributes
+    ----------
+    gamma, nu : float
+        Strength of the projection and of exploration.
+    min_child_weight : float
+        Smallest sum of curvatures in a leaf.
+    rate : float
+        Factor of the learning rate.
+    """
+
+    gamma: float = 0.5
+    nu: float = 0.5
+    min_child_weight: float = 1.0
+    rate: float = 1.0
 
 
 class Loss(ABC):
@@ -25,15 +51,44 @@ class Loss(ABC):
     ----------
     n_outputs : int
         K, the number of raw scores a row has.
+    n_classes : int
+        Number of classes; 0 for regression.
+    link : str
+        How raw scores become predictions: "logit", "softmax", "identity", "log", or "quantile" if the raw score is a
+        quantile of y rather than a mean or a median.
+    objective : str
+        XGBoost's objective with the same link, for the native model.
     translation_invariant : bool
         Whether only the difference of target and raw score matters.
     constant_curvature : bool
         Whether the curvature is 1 everywhere.
+    unit_dispersion : bool
+        Whether the residual's variance is the curvature where the model is right, as for two classes. Otherwise the
+        ratio of the two is measured each round, which gives exploration its scale.
+    weighable : bool
+        Whether weights of learners can be learnt with it, which needs curvature.
+    suggested : Suggested
+        Settings that suit it.
     """
 
     n_outputs: int = 1
+    n_classes: int = 0
+    link: str = "identity"
+    objective: str = "reg:squarederror"
     translation_invariant: bool = False
     constant_curvature: bool = False
+    unit_dispersion: bool = False
+    weighable: bool = True
+    suggested: Suggested = Suggested()
+
+    def held_out_shift(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        """Return what held-out rows, with scores F of shape (K, n), ask to add to all scores, of shape (K,)."""
+        del y, sample_weight
+        return np.zeros(len(F))
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        """Raise ValueError, with the name of the target, if the loss is not defined for y of shape (n,)."""
+        del y, name
 
     @abstractmethod
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
@@ -122,6 +177,11 @@ def leaf_sums(leaf: IntArray, n_leaves: int, v: FloatArray, sample_weight: Float
 class LogisticLoss(Loss):
     """Negative log-likelihood of a 0/1 target whose log-odds are the raw score."""
 
+    n_classes = 2
+    link = "logit"
+    objective = "binary:logistic"
+    unit_dispersion = True
+
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         return np.array([special.logit(np.average(y, weights=sample_weight))])
 
@@ -168,6 +228,9 @@ class SoftmaxLoss(Loss):
         K.
     """
 
+    link = "softmax"
+    objective = "multi:softprob"
+
     def __init__(self, n_classes: int) -> None:
         self.n_outputs = self.n_classes = n_classes
 
@@ -200,6 +263,10 @@ class _RegressionLoss(Loss):
 
     translation_invariant = True
     constant_curvature = True
+    suggested = Suggested(gamma=0.7, nu=0.3, rate=2.0)
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        _check_span(y, name)
 
     def inverse_link(self, F: FloatArray) -> FloatArray:
         return np.asarray(F[0])
@@ -230,8 +297,18 @@ class QuantileLoss(_RegressionLoss):
         The quantile that is estimated.
     """
 
+    weighable = False
+
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = quantile
+        self.link = "identity" if quantile == 0.5 else "quantile"
+        # Its residuals are signs, which say nothing of the size of a step that history could take: nothing to project.
+        # A leaf needs rows enough on either side of its quantile.
+        few = 2 / min(quantile, 1 - quantile)
+        self.suggested = Suggested(gamma=0.0, nu=0.0, min_child_weight=max(20.0, few), rate=2.0)
+
+    def held_out_shift(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        return self.initial_score(y - F[0], sample_weight)  # training rows lie closer to their scores than others do
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         one_leaf = np.zeros(len(y), dtype=np.intp)
@@ -294,6 +371,15 @@ class HuberLoss(_RegressionLoss):
 class PoissonLoss(Loss):
     """Negative log-likelihood of a count whose log-mean is the raw score, up to a constant of the target."""
 
+    link = "log"
+    objective = "count:poisson"
+    suggested = Suggested(gamma=0.7, nu=0.3)
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        if (y < 0).any():
+            raise ValueError(f"loss='poisson' needs {name} >= 0, got {y.min():g}.")
+        _check_span(y, name)
+
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         return np.array([np.log(np.average(y, weights=sample_weight))])
 
@@ -333,6 +419,13 @@ class PoissonLoss(Loss):
             slope = S * np.exp(s)
             s -= np.divide(slope + l2 * s - Y, slope + l2, out=np.zeros(n_leaves), where=filled)
         return np.asarray(s)
+
+
+def _check_span(y: FloatArray, name: str) -> None:
+    """Refuse targets whose differences cannot be squared in float32, the type of the loop."""
+    span, (low, high) = float(np.ptp(y)), _TARGET_SPANS
+    if span and not low < span < high:
+        raise ValueError(f"{name} spans {span:.3g}; rescale it to span between {low:g} and {high:g}.")
 
 
 def _leaf_quantiles(

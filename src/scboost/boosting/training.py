@@ -1,25 +1,27 @@
-"""Training one ensemble: the loop, watched.
+"""Training: rounds of the loop, watched on rows that the learners do not see.
 
-The loop itself knows neither validation rows nor patience; this module consumes its rounds. One rule holds
-throughout: learners see training rows only; validation rows decide when to stop and what the learners weigh.
+One rule holds throughout: learners see training rows only; held-out rows decide when to stop and what the learners
+weigh. A :class:`Run` is one ensemble that grows; :func:`grow` takes one or several of them, the models of a
+cross-validation, forward in step, and stops them together.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from scboost._arrays import FloatArray
+from scboost._arrays import FloatArray, IntArray
+from scboost.boosting.content import Draws, Keys, row_keys
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
-from scboost.boosting.loop import Dials, Round, State, boost
+from scboost.boosting.loop import ProjectorMaker, Round, Settings, State, boost, spectral_projector, start
 from scboost.boosting.losses import Loss
 
 
@@ -40,18 +42,39 @@ class Rows:
     X: Any
     y: FloatArray
     weight: FloatArray | None
+    _keys: Keys | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, chosen: Any) -> Rows:
         """Return some of the rows."""
-        return Rows(self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows])
+        return Rows(self.X[chosen], self.y[chosen], None if self.weight is None else self.weight[chosen])
+
+    def weighted(self, weight: FloatArray | None) -> Rows:
+        """Return the same rows with other weights."""
+        return Rows(self.X, self.y, weight, self._keys)
+
+    def only(self, chosen: IntArray) -> Rows:
+        """Return all rows, of which only the chosen ones have weight."""
+        mask = np.zeros(len(self), dtype=np.float32)  # exact in any product
+        mask[chosen] = 1
+        return self.weighted(mask if self.weight is None else self.weight * mask)
+
+    def total_weight(self) -> float:
+        """Return the sum of the weights."""
+        return float(len(self)) if self.weight is None else float(self.weight.sum())
+
+    def keys(self) -> Keys:
+        """Return a number for each row that depends on its features only, computed once."""
+        if self._keys is None:
+            self._keys = row_keys(self.X)
+        return self._keys
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop on validation rows.
+    """When to stop on held-out rows.
 
     Attributes
     ----------
@@ -59,15 +82,27 @@ class Stopping:
         Stop if the last ``patience`` rounds brought no improvement by more than ``tol``.
     tol : float
         Smallest decrease of the validation loss that counts.
+    share : float, default=0.0
+        Patience in units of the best round so far, where that is more: small steps need more of them.
     """
 
     patience: int
     tol: float
+    share: float = 0.0
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether the losses after each round so far are reason to stop."""
+        best, lowest = 0, np.inf
+        for i, value in enumerate(losses, start=1):
+            if value < lowest - self.tol:
+                best = i
+            lowest = min(lowest, value)
+        return len(losses) - best >= max(self.patience, self.share * best)
 
 
 @dataclass
 class Training:
-    """An ensemble with the story of its rounds.
+    """An ensemble with the log of its rounds: what a later fit needs to go on.
 
     Attributes
     ----------
@@ -75,6 +110,8 @@ class Training:
         The learners.
     state : State
         Where the loop stands.
+    settings : Settings
+        Settings of the loop, those of the first round for all rounds.
     loss, validation_loss : list of float
         Mean loss before each round on the training rows, and after each round on the validation rows.
     components, energy_kept, energy_removed : list of float
@@ -90,6 +127,7 @@ class Training:
 
     ensemble: Ensemble
     state: State
+    settings: Settings
     loss: list[float] = field(default_factory=list)
     validation_loss: list[float] = field(default_factory=list)
     components: list[float] = field(default_factory=list)
@@ -100,7 +138,7 @@ class Training:
     grown: tuple[FloatArray, FloatArray] | None = None
 
     def record(self, done: Round) -> None:
-        """Add a round's numbers to the story."""
+        """Add a round's numbers to the log."""
         self.loss.append(done.loss)
         parts = done.projections
         n = len(parts) or 1
@@ -108,8 +146,8 @@ class Training:
         self.energy_kept.append(sum(p.energy_kept for p in parts) / n)
         self.energy_removed.append(sum(p.share for p in parts) / n)
 
-    def rounds(self) -> dict[str, FloatArray]:
-        """Return the story as columns of equal length, one entry a round."""
+    def log(self) -> dict[str, FloatArray]:
+        """Return the log as columns of equal length, one entry a round."""
         columns = {
             "round": np.arange(1, len(self.loss) + 1),
             "loss": np.array(self.loss),
@@ -122,87 +160,219 @@ class Training:
         return columns
 
 
-def train(
-    rows: Rows,
-    *,
-    loss: Loss,
-    dials: Dials,
-    engine: Engine,
-    n_rounds: int,
-    begin: Callable[[], Training],
-    validation: Rows | None = None,
-    stopping: Stopping | None = None,
-    before: Callable[[], None] | None = None,
-    watch: Callable[[Training], bool] | None = None,
-) -> Training:
-    """Boost until ``n_rounds`` are done in all, nothing is left to learn, or validation says stop.
+class Observer(Protocol):
+    """What is told of the rounds of a fit: progress bars, callbacks."""
+
+    def begin_round(self) -> None:
+        """Act before a round of all models."""
+
+    def end_round(self, training: Training, validation_loss: float | None) -> bool:
+        """Act after a round of all models, of which the first is given; a true answer stops."""
+
+    def end(self) -> None:
+        """Act after the last round."""
+
+
+class Watch(Protocol):
+    """Held-out rows of a run."""
+
+    weight: float
+
+    def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
+        """Return the mean loss after a round; F are the scores of the run's own rows."""
+
+
+class Run:
+    """One ensemble that grows, a round at a time.
 
     Parameters
     ----------
     rows : Rows
-        Training rows, in the engine's dtype.
-    loss, dials, engine
+        Training rows; those of weight 0 teach nothing, but are scored.
+    loss, settings, engine
         See :func:`scboost.boosting.loop.boost`.
+    make_ensemble : callable
+        Returns an empty ensemble with the intercept given.
+    n_rounds : int
+        Number of rounds in all.
+    from_zero : bool, default=False
+        Whether to start at the raw score 0 in place of the best constant.
+    make_projector : callable, optional
+        Returns the projection; see :func:`scboost.boosting.loop.spectral_projector`.
+    watch : Watch, optional
+        Held-out rows.
+    resume : Training, optional
+        The training to go on with.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        loss: Loss,
+        settings: Settings,
+        engine: Engine,
+        make_ensemble: Callable[[FloatArray], Ensemble],
+        n_rounds: int,
+        *,
+        from_zero: bool = False,
+        make_projector: ProjectorMaker = spectral_projector,
+        watch: Watch | None = None,
+        resume: Training | None = None,
+    ) -> None:
+        settings = settings if resume is None else resume.settings
+        prior = np.zeros(loss.n_outputs) if from_zero else loss.initial_score(rows.y, rows.weight)
+        # Where only differences matter, the loop works on the centred target: a large mean would cost float32 digits.
+        shift = prior[0] if loss.translation_invariant else 0.0
+        if resume is None:
+            state = start(rows.weight, settings, engine, prior - shift, len(rows), n_rounds, make_projector)
+            self.training = Training(make_ensemble(prior), state, settings)
+        else:
+            self.training = resume
+            if resume.state.projector is not None:
+                resume.state.projector.reserve(n_rounds if settings.memory is None else settings.memory)
+            if resume.grown is not None:
+                resume.ensemble.reweight(*resume.grown)
+            resume.grown, resume.stop_reason, resume.interrupted = None, "", False
+        self._watch = watch
+        y = (rows.y - shift).astype(engine.dtype)
+        draws = Draws(rows.keys(), settings.seed, rows.weight) if settings.random else None
+        self._rounds = boost(self.training.state, loss, y, rows.weight, settings, engine, draws)
+
+    @property
+    def held_out_weight(self) -> float:
+        """Total weight of the held-out rows."""
+        return 0.0 if self._watch is None else self._watch.weight
+
+    def step(self) -> bool:
+        """Do one round; False if nothing is left to learn."""
+        training = self.training
+        done = next(self._rounds, None)
+        if done is None:
+            training.stop_reason = training.state.stop_reason
+            return False
+        training.ensemble.append(done.learners, training.settings.eta)
+        training.record(done)
+        if self._watch is not None:
+            training.validation_loss.append(self._watch.loss(training.ensemble, training.state.F, done))
+        return True
+
+
+class HeldOut:
+    """Held-out rows among the rows of a run, of weight 0 there: every round scores them at no cost.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows, with their own weights.
+    held_out : ndarray of shape (m,)
+        Numbers of the rows held out.
+    loss : Loss
+        The loss.
+    contributions : list, optional
+        Where to put what each round adds to the scores of these rows, of shape (K, m), before the learning rate.
+    """
+
+    def __init__(
+        self, rows: Rows, held_out: IntArray, loss: Loss, contributions: list[FloatArray] | None = None
+    ) -> None:
+        self._chosen, self._loss, self._contributions = held_out, loss, contributions
+        self._y = rows.y[held_out]
+        self._weight = None if rows.weight is None else rows.weight[held_out]
+        self.weight = float(len(held_out)) if self._weight is None else float(self._weight.sum())
+
+    def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
+        """Mean loss; see :class:`Watch`."""
+        if self._contributions is not None:
+            h = [np.take(learner.predictions(), self._chosen) for learner in done.learners]
+            self._contributions.append(np.stack(h))
+        shift = ensemble.intercept[0] if self._loss.translation_invariant else 0.0
+        return self._loss.mean(self._y - shift, F[:, self._chosen], self._weight)
+
+
+class ValidationRows:
+    """Held-out rows of their own, scored by the newest trees of each round.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    loss : Loss
+        The loss.
+    """
+
+    def __init__(self, rows: Rows, loss: Loss) -> None:
+        self._rows, self._loss = rows, loss
+        self.weight = rows.total_weight()
+        self._X: Any = None
+        self._n_rounds = 0
+
+    def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
+        """Mean loss; see :class:`Watch`."""
+        del F, done
+        if self._X is None:
+            self._X = ensemble.prepare(self._rows.X)
+            self._scores = np.repeat(ensemble.intercept[:, None], len(self._rows), axis=1)
+        H = ensemble.contributions(self._X, first=self._n_rounds)
+        for weights, h in zip(ensemble.weights[self._n_rounds :], H, strict=True):
+            self._scores += weights[:, None] * h  # one by one: a resumed fit must round as an uninterrupted one
+        self._n_rounds = ensemble.n_rounds
+        return self._loss.mean(self._rows.y, self._scores, self._rows.weight)
+
+
+def grow(
+    runs: Sequence[Run], n_rounds: int, *, stopping: Stopping | None = None, observer: Observer | None = None
+) -> list[float]:
+    """Take runs forward in step, up to ``n_rounds`` rounds, until nothing is left to learn or held-out rows say stop.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Models that grow together; usually one.
     n_rounds : int
         Number of rounds in all, those of a resumed training included.
-    begin : callable
-        Returns the training to start from or to go on with.
-    validation : Rows, optional
-        Rows on which the loss is followed; the learners never see them.
     stopping : Stopping, optional
-        When to stop on the validation rows.
-    before : callable, optional
-        Called before every round.
-    watch : callable, optional
-        Called after every round; a true answer stops the loop.
+        When to stop on the held-out rows of all runs together.
+    observer : Observer, optional
+        Told of every round.
 
     Returns
     -------
-    Training
-        After an interrupt from the keyboard, the training with the rounds finished so far.
+    list of float
+        Mean loss on the held-out rows of all runs together after each round; empty without such rows. After an
+        interrupt from the keyboard, the trainings keep the rounds finished so far.
     """
-    training = begin()
-    ensemble = training.ensemble
-    if training.grown is not None:
-        ensemble.reweight(*training.grown)
-    training.grown, training.stop_reason, training.interrupted = None, "", False
-    scores = _ValidationScores(ensemble, validation) if validation is not None else None
-    with _single_threaded_blas(), _interrupt_between_rounds() as interrupted:
-        loop = boost(training.state, loss, rows.y, rows.weight, dials, engine)
-        while training.state.round < n_rounds and not training.stop_reason:
-            if stopping and _rounds_since_best(training.validation_loss, stopping.tol) >= stopping.patience:
-                training.stop_reason = f"validation loss did not improve in {stopping.patience} rounds"
+    first = runs[0].training
+    pooled = list(first.validation_loss) if len(runs) == 1 else []
+    reason = ""
+    with single_threaded_blas(), _interrupt_between_rounds() as interrupted:
+        while max(run.training.state.round for run in runs) < n_rounds and not reason:
+            if stopping and stopping.reached(pooled):
+                reason = f"validation loss did not improve in {len(pooled) - 1 - int(np.argmin(pooled))} rounds"
                 break
-            if before is not None:
-                before()
-            done = next(loop, None)
-            if done is None:
-                training.stop_reason = training.state.stop_reason
+            if observer is not None:
+                observer.begin_round()
+            alive = [run.step() for run in runs]
+            if not any(alive):
                 break
-            ensemble.append(done.learners, dials.eta)
-            training.record(done)
-            if scores is not None and validation is not None:
-                training.validation_loss.append(loss.mean(validation.y, scores.update(), validation.weight))
+            held_out = [run for run in runs if run.training.validation_loss]
+            if held_out:
+                losses = [run.training.validation_loss[-1] for run in held_out]
+                pooled.append(float(np.average(losses, weights=[run.held_out_weight for run in held_out])))
             try:
-                if watch is not None and watch(training):
-                    training.stop_reason = "a callback asked to stop"
+                if observer is not None and observer.end_round(first, pooled[-1] if pooled else None):
+                    reason = "a callback asked to stop"
             except KeyboardInterrupt:
-                training.interrupted = True
-            if training.interrupted or interrupted():
-                training.interrupted = True
-                training.stop_reason = "interrupted from the keyboard"
-    training.grown = ensemble.weights.copy(), ensemble.intercept.copy()
-    return training
-
-
-def _rounds_since_best(losses: list[float], tol: float) -> int:
-    """Count the rounds since the loss last fell by more than ``tol`` below everything before."""
-    best, lowest = 0, np.inf
-    for i, value in enumerate(losses, start=1):
-        if value < lowest - tol:
-            best = i
-        lowest = min(lowest, value)
-    return len(losses) - best
+                first.interrupted = True
+            if first.interrupted or interrupted():
+                first.interrupted = True
+                reason = "interrupted from the keyboard"
+    if observer is not None:
+        observer.end()
+    for run in runs:
+        training = run.training
+        training.stop_reason = reason or training.stop_reason
+        training.grown = training.ensemble.weights.copy(), training.ensemble.intercept.copy()
+    return pooled
 
 
 @contextmanager
@@ -232,31 +402,31 @@ def _interrupt_between_rounds() -> Iterator[Callable[[], bool]]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class _ValidationScores:
-    """Scores of validation rows, brought up to date by the newest round only."""
+class _SingleThreadedBlas:
+    """Limits BLAS to one thread while at least one fit, in any thread of the process, is running."""
 
-    def __init__(self, ensemble: Ensemble, rows: Rows) -> None:
-        self._ensemble = ensemble
-        self._X = ensemble.prepare(rows.X)
-        self._F = np.repeat(ensemble.intercept[:, None], len(rows), axis=1)
-        self._n_rounds = 0
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fits = 0
+        self._controller: ThreadpoolController | None = None
+        self._limit: Any = None
 
-    def update(self) -> FloatArray:
-        H = self._ensemble.contributions(self._X, first=self._n_rounds)
-        for weights, h in zip(self._ensemble.weights[self._n_rounds :], H, strict=True):
-            self._F += weights[:, None] * h  # one by one: a resumed fit must round as an uninterrupted one
-        self._n_rounds = self._ensemble.n_rounds
-        return self._F
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._fits == 0:
+                # Finding the loaded libraries takes milliseconds: once is enough.
+                self._controller = self._controller or ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._fits += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._fits -= 1
+                if self._fits == 0:
+                    self._limit.restore_original_limits()
 
 
-@contextmanager
-def _single_threaded_blas() -> Iterator[None]:
-    # The projections are bound by memory, and a sum split over threads would depend on their number.
-    global _controller  # noqa: PLW0603 - finding the loaded libraries takes milliseconds: once is enough
-    if _controller is None:
-        _controller = ThreadpoolController()
-    with _controller.limit(limits=1, user_api="blas"):
-        yield
-
-
-_controller: ThreadpoolController | None = None
+# The projections are bound by memory, and a sum split over threads would depend on their number.
+single_threaded_blas = _SingleThreadedBlas()

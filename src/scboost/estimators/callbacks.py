@@ -1,4 +1,9 @@
-"""Callbacks: a checkpoint that a fit can be resumed from, and scikit-learn's callback protocol."""
+"""Callbacks: who is told of the rounds of a fit, and a checkpoint that a fit can be resumed from.
+
+There is one protocol: a callback is called as ``callback(model)`` after every round of the model that is kept, and a
+true answer stops the fit. Callbacks of scikit-learn's own protocol, given to ``set_callbacks``, are told of the same
+rounds.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,14 @@ import copy
 import os
 import pickle
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CallbackSupportMixin", "Checkpoint", "Tasks", "with_callbacks"]
+from scboost.boosting.training import Training
+from scboost.estimators.progress import Progress
+
+__all__ = ["CallbackSupportMixin", "Checkpoint", "RoundObserver", "Tasks", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -23,8 +32,8 @@ except ImportError:  # the protocol came with scikit-learn 1.9
         return method
 
 
-# Attributes that belong to the running fit, its own and those of scikit-learn's callbacks.
-_OF_THIS_FIT = ("_tasks", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
+# Attributes of scikit-learn's callbacks, which belong to the running fit.
+_OF_THIS_FIT = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
 
 
 class Checkpoint:
@@ -65,15 +74,17 @@ class Checkpoint:
 
     def __call__(self, estimator: Any) -> None:
         """Write the estimator if it is time to."""
-        if estimator.weighting is not None and estimator.weighting_rows != "holdout":
+        if estimator.preset == "best" or (estimator.weighting is not None and estimator.weighting_rows != "holdout"):
             raise ValueError(
-                f"A checkpoint cannot resume weighting_rows={estimator.weighting_rows!r}, which grows several models; "
-                "use weighting_rows='holdout' or weighting=None."
+                f"A checkpoint cannot resume preset={estimator.preset!r} with weighting_rows="
+                f"{estimator.weighting_rows!r}, which grows several models; use weighting_rows='holdout' or "
+                "weighting=None, and another preset than 'best'."
             )
         if estimator.n_estimators_ % self.every:
             return
         kept = copy.copy(estimator)
         kept.warm_start = True
+        kept.n_estimators = estimator._n_rounds_asked  # noqa: SLF001 - a number, also where the data chose it
         kept.callbacks = None  # others than this one may hold what cannot be pickled
         for name in _OF_THIS_FIT:
             vars(kept).pop(name, None)
@@ -100,6 +111,58 @@ class Checkpoint:
         with self.path.open("rb") as stream:
             estimator = pickle.load(stream)  # noqa: S301 - the user's own file
         return estimator.set_params(callbacks=[self])
+
+
+class RoundObserver:
+    """Tells the progress bar, the user's callbacks and scikit-learn's callbacks of every round.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Being fitted.
+    tasks : Tasks or None
+        The rounds as scikit-learn's callbacks see them; None for models that are not kept.
+    n_rounds : int
+        Most rounds.
+    label : str
+        What the progress bar calls them.
+    publish : callable or None
+        Makes the estimator one that can predict; None for models that are not kept.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        tasks: Tasks | None,
+        n_rounds: int,
+        label: str,
+        publish: Callable[[Training], None] | None,
+    ) -> None:
+        self._estimator, self._tasks, self._publish = estimator, tasks, publish
+        self._callbacks = tuple(estimator.callbacks or ()) if publish is not None else ()
+        self._progress = Progress(n_rounds, label, enabled=bool(estimator.verbose))
+
+    def begin_round(self) -> None:
+        """Announce a round."""
+        if self._tasks is not None:
+            self._tasks.begin_round()
+
+    def end_round(self, training: Training, validation_loss: float | None) -> bool:
+        """Report a round; True if a callback asks to stop."""
+        seen = "" if validation_loss is None else f", validation {validation_loss:.4f}"
+        self._progress.step(f"loss {training.loss[-1]:.4f}{seen}")
+        if self._publish is None:
+            return False
+        if self._callbacks or (self._tasks is not None and self._tasks.watched):
+            self._publish(training)
+        stop = self._tasks is not None and self._tasks.end_round()
+        for callback in self._callbacks:
+            stop = bool(callback(self._estimator)) or stop
+        return stop
+
+    def end(self) -> None:
+        """Finish the progress bar."""
+        self._progress.close()
 
 
 class Tasks:

@@ -47,7 +47,7 @@ def numeric_rows(model: Any, X: ArrayLike) -> Any:
         Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
     """
     _trees(model, "numeric_rows")
-    return model._encode(X, reset=False).astype(np.float32)  # noqa: SLF001 - the estimator's own part
+    return model._encode(X).astype(np.float32)  # noqa: SLF001 - the estimator's own part
 
 
 def to_treelite(model: Any) -> treelite.Model:

@@ -25,7 +25,7 @@ from scboost._arrays import FloatArray
 from scboost._version import __version__
 from scboost.boosting import losses
 from scboost.boosting.losses import Loss
-from scboost.estimators.base import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.columns import Columns
 from scboost.weighting.solver import Weights
 from scboost.xgb import import_xgboost, ubjson
@@ -292,7 +292,7 @@ class _Reader:
         _require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
         _require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
         _require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
-        ensemble: TreeEnsemble = model._new_ensemble(intercept, loss)  # noqa: SLF001
+        ensemble: TreeEnsemble = model._make_ensemble(loss)(intercept)  # noqa: SLF001
         weights = _float64(_unpack(own["weights"]), "weights")
         leaf_values = _unpack(own["leaf_values"])
         _require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
@@ -345,7 +345,7 @@ class _Reader:
     @staticmethod
     def _check_classes(model: Any, loss: Loss) -> None:
         classes = getattr(model, "classes_", None)
-        n_classes = {"LogisticLoss": 2, "SoftmaxLoss": loss.n_outputs}.get(type(loss).__name__, 0)
+        n_classes = loss.n_classes
         _require((classes is not None) == (n_classes > 0), "there are classes without a loss for them, or the reverse")
         _require(
             n_classes > 0 or type(model).__name__ == "SCBoostRegressor", "a classifier has the loss of a regressor"

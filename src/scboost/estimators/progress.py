@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 
 
 class Progress:
@@ -29,9 +28,11 @@ class Progress:
     def __enter__(self) -> Progress:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Show the last state and end the line."""
         if self._enabled and self._done:
             self._show()
             if sys.stderr.isatty():

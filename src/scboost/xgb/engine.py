@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import xgboost
 
 _CELLS = 1 << 13  # of the look-up table from margin changes to leaves: 64 kB stay in cache
+# Mean curvatures that XGBoost can add up without a change of unit, and what it measures in that unit.
+_COMMON_CURVATURES = (2.0**-24, 2.0**16)
+_PENALTIES = ("lambda", "min_child_weight")
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 
@@ -71,6 +75,8 @@ class XGBoostEngine(Engine):
         # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
         self._rounds_per_booster = min(max(n_columns // 8, 8), 64)
         params = {
+            "lambda": 1.0,
+            "min_child_weight": 1.0,
             **params,
             "booster": "gbtree",
             "tree_method": "hist",
@@ -93,6 +99,7 @@ class XGBoostEngine(Engine):
         if "interaction_constraints" in params:  # as text: a list would be translated through column names
             params["interaction_constraints"] = str(params["interaction_constraints"])
         self._params = params
+        self._unit = 1.0
         self._monotone = params.get("monotone_constraints")
         self._renew()
 
@@ -102,10 +109,17 @@ class XGBoostEngine(Engine):
         The newest tree is read from the serialised booster, which is cheaper than slicing it off as long as the
         booster is short; and small margins carry small rounding errors.
         """
-        self._booster: xgboost.Booster = import_xgboost().Booster(self._params, [self.matrix])
+        penalties = {name: self._params[name] / self._unit for name in _PENALTIES}
+        self._booster: xgboost.Booster = import_xgboost().Booster({**self._params, **penalties}, [self.matrix])
         self._newest = NewestTrees()
         self._margin = self._read_margin()
         self._round = 0
+
+    def fork(self) -> XGBoostEngine:
+        """Start a new booster on the same matrix; see :class:`Engine`."""
+        engine = copy.copy(self)
+        engine._renew()  # noqa: SLF001 - its own class
+        return engine
 
     def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
@@ -117,9 +131,14 @@ class XGBoostEngine(Engine):
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
             weights[offered] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
             self.matrix.set_info(feature_weights=weights)
+        unit = _unit(curvature)
+        if unit != self._unit:
+            self._unit = unit
+            self._booster.set_param({name: self._params[name] / unit for name in _PENALTIES})
         if self._round == self._rounds_per_booster:
             self._renew()
-        self._booster.boost(self.matrix, self._round, grad=_rows_first(target / -scale), hess=_rows_first(curvature))
+        hess = curvature if unit == 1 else curvature / unit
+        self._booster.boost(self.matrix, self._round, grad=_rows_first(target / -scale), hess=_rows_first(hess))
         self._round += 1
         before, self._margin = self._margin, self._read_margin()
         trees = self._newest.read(self._booster.save_raw("ubj"))
@@ -132,8 +151,9 @@ class XGBoostEngine(Engine):
             if leaf is None:  # two leaves too close to be told apart by their values
                 exact = self._newest_leaves() if exact is None else exact
                 leaf = np.searchsorted(nodes, exact[:, k])
-            tree["loss_changes"] *= scale[k] ** 2
-            learners.append(Learner(leaf, values * scale[k], tree, nodes))
+            tree["loss_changes"] *= scale[k] ** 2 / np.float32(unit)
+            tree["sum_hessian"] *= np.float32(unit)
+            learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
         return learners
 
     def _read_margin(self) -> FloatArray:
@@ -183,6 +203,16 @@ class XGBoostEngine(Engine):
 def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:
     """Column types as XGBoost names them, or None if no column is categorical."""
     return None if categorical is None else ["c" if c else "float" for c in categorical]
+
+
+def _unit(curvature: FloatArray) -> float:
+    """Power of two that brings the mean curvature near 1, or 1 if it is not far from it.
+
+    XGBoost's thresholds are absolute: with curvatures of 1e8 every gain is too small for a split.
+    """
+    mean = float(curvature.mean(dtype=np.float64))
+    low, high = _COMMON_CURVATURES
+    return 1.0 if low <= mean <= high or mean <= 0 else 2.0 ** round(np.log2(mean))
 
 
 def _rows_first(a: FloatArray) -> FloatArray:

@@ -73,6 +73,9 @@ class TreeEnsemble(Ensemble):
     def _extend(self, other: TreeEnsemble) -> None:
         self._trees += other._trees
 
+    def _truncate(self, n_learners: int) -> None:
+        del self._trees[n_learners:]
+
     def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
         """Replace weights and intercept; see :class:`Ensemble`."""
         super().reweight(weights, intercept)

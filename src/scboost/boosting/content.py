@@ -1,0 +1,139 @@
+"""Random draws that follow from what a row contains.
+
+A draw depends on the seed, the round and the values of the row, and on nothing else: neither on the position of the row
+nor on the other rows. So the order of the rows, their partition and the number of threads do not matter, nothing has
+to be stored to go on after an interruption, and rows with the same content draw the same: repeating a row is giving it
+weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse, special
+
+from scboost._arrays import FloatArray, IntArray, blocks
+
+Keys = npt.NDArray[np.uint64]
+
+_LEVELS = 12  # bits of a draw that are looked up: 4,096 normal numbers stay in cache
+_NORMAL = special.ndtri((np.arange(1 << _LEVELS) + 0.5) / (1 << _LEVELS))
+_NORMAL = (_NORMAL / np.sqrt(np.mean(_NORMAL**2))).astype(np.float32)
+
+
+def row_keys(X: Any) -> Keys:
+    """Return a number for each row that depends on its values only, of shape (n,).
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Numbers, taken in single precision. All NaN count as equal, and so do 0 and -0; what a sparse matrix does not
+        store is NaN.
+    """
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64
+        factors = _mix64(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        keys = np.zeros(X.shape[0], dtype=np.uint64)
+        if bool(sparse.issparse(X)):
+            terms = _bits(X.data) * factors[X.indices]
+            starts = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+            keys += starts[X.indptr[1:]] - starts[X.indptr[:-1]]
+        else:
+            for rows in blocks(len(X), max(1, (1 << 18) // max(X.shape[1], 1))):
+                keys[rows] = (_bits(X[rows]) * factors).sum(axis=1, dtype=np.uint64)
+        return _mix64(keys)
+
+
+class Draws:
+    """Draws of every round, by the content of the rows.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n,)
+        From :func:`row_keys`.
+    seed : int
+        Two fits with the same seed draw the same.
+    sample_weight : ndarray of shape (n,), optional
+        Row weights; a weight counts as that many rows.
+    """
+
+    def __init__(self, keys: Keys, seed: int, sample_weight: FloatArray | None = None) -> None:
+        self._keys = (keys ^ (keys >> np.uint64(32))).astype(np.uint32)
+        self._seed = seed
+        self._spread = _spread(keys, sample_weight)
+
+    def normal(self, round_: int, output: int) -> FloatArray:
+        """Return standard normal numbers of shape (n,), smaller for rows that repeat each other.
+
+        Rows with the same content draw the same number. It is divided by the root of their total weight, so that
+        together they vary as much as independent rows would; the unit of weight is the median over the contents.
+        """
+        z = _NORMAL.take(self._draw(round_, output) >> np.uint32(32 - _LEVELS), mode="clip")
+        return z if self._spread is None else np.asarray(z * self._spread)
+
+    def sample(self, round_: int, share: float) -> FloatArray:
+        """Return 1 for a random share of the rows and 0 for the others, of shape (n,)."""
+        return np.asarray(self._draw(round_, -1) < share * 2.0**32, dtype=np.float64)
+
+    def _draw(self, round_: int, stream: int) -> npt.NDArray[np.uint32]:
+        key = np.random.SeedSequence([self._seed, round_, stream + 1]).generate_state(1, np.uint32)[0]
+        with np.errstate(over="ignore"):
+            x = self._keys ^ key
+            for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+                x ^= x >> np.uint32(shift)
+                x *= np.uint32(factor)
+            x ^= x >> np.uint32(16)
+        return np.asarray(x)
+
+
+def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int) -> IntArray:
+    """Return the fold of each row, of shape (n,): equal rows share one, and every class is spread over all folds.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n,)
+        From :func:`row_keys`.
+    n_folds : int
+        Number of folds.
+    classes : ndarray of shape (n,) or None
+        Class number of each row; None for regression.
+    seed : int
+        Two calls with the same seed cut the same folds.
+    """
+    order_keys = _mix64(keys ^ _mix64(np.array([seed + 1], dtype=np.uint64)))
+    fold = np.empty(len(keys), dtype=np.intp)
+    groups = [slice(None)] if classes is None else [np.flatnonzero(classes == c) for c in np.unique(classes)]
+    taken = 0
+    for group in groups:
+        contents, rank = np.unique(order_keys[group], return_inverse=True)
+        fold[group] = (rank.reshape(-1) + taken) % n_folds
+        taken += len(contents)  # a class begins where the one before ended: folds of equal size
+    return fold
+
+
+def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:
+    """Return the factor that keeps repeated rows from drawing more than independent ones; None if it is 1."""
+    _, content, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    if sample_weight is None and len(counts) == len(keys):
+        return None
+    mass = counts if sample_weight is None else np.bincount(content.reshape(-1), weights=sample_weight)
+    unit = float(np.median(mass[mass > 0]))
+    spread = np.sqrt(np.divide(unit, mass, out=np.zeros(len(mass)), where=mass > 0))
+    return np.asarray(spread[content.reshape(-1)], dtype=np.float32)
+
+
+def _bits(values: FloatArray) -> Keys:
+    """Return a number for each value that is equal for equal values, and 0 for NaN."""
+    plain = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0)  # -0 becomes 0
+    bits = plain.view(np.uint32).astype(np.uint64) + np.uint64(1)
+    bits *= ~np.isnan(plain)
+    return bits
+
+
+def _mix64(x: Keys) -> Keys:
+    """Spread every bit of x over all bits (the finaliser of SplitMix64)."""
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))

@@ -1,0 +1,310 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+
+from scboost._arrays import ArrayLike, FloatArray
+from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss
+from scboost.boosting.training import Rows
+from scboost.estimators.base import SCBoost
+from scboost.estimators.intake import make_rows
+from scboost.estimators.parameters import CONSTRAINTS, documented
+
+
+@documented
+class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
+    """Boosted trees that do not repeat each other, for classification.
+
+    Before a tree is grown, the part of the residual that the latest trees already span is (partly) projected away, so
+    that the structure of the new tree is chosen on what is new; its leaf values are Newton steps on the full residual.
+
+    Parameters
+    ----------
+    <shared parameters>
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with ``sample_weight``; "balanced" gives all classes the same total weight.
+        The probabilities are then those of data with these prevalences: to predict for a population with other class
+        shares, give each class the weight (share there) / (share in y).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_classes_ : int
+        Number of classes.
+    <shared attributes>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import train_test_split
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    >>> model = SCBoostClassifier(random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CONSTRAINTS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        preset: Literal["default", "fast", "best"] = "default",
+        n_estimators: int | Literal["auto"] = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_child_weight: float | Literal["auto"] = "auto",
+        reg_lambda: float = 3.0,
+        projection_strength: float | Literal["auto"] = "auto",
+        energy_threshold: float = 0.9,
+        memory: int | Literal["auto", "all"] = "auto",
+        exploration: float | Literal["auto"] = "auto",
+        leaf_rule: Literal["newton", "mean"] = "newton",
+        init: Literal["prior", "zero"] = "prior",
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        max_bin: int = 256,
+        weighting: Literal["simplex", "nonnegative"] | None = None,
+        weighting_rows: Literal["holdout", "out_of_fold", "fold_average"] = "holdout",
+        covariance_penalty: float = 0.0,
+        weight_pull: float = 0.1,
+        cv: Any = "auto",
+        early_stopping: bool = False,
+        n_iter_no_change: int | Literal["auto"] = "auto",
+        tol: float = 1e-7,
+        validation_fraction: float = 0.2,
+        monotone_constraints: Any = None,
+        interaction_constraints: Any = None,
+        class_weight: Any = None,
+        estimator: Any = None,
+        warm_start: bool = False,
+        callbacks: Sequence[Callable[[Any], Any]] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            preset=preset,
+            n_estimators=n_estimators,
+            learning_rate=learning_rate,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            min_child_weight=min_child_weight,
+            reg_lambda=reg_lambda,
+            projection_strength=projection_strength,
+            energy_threshold=energy_threshold,
+            memory=memory,
+            exploration=exploration,
+            leaf_rule=leaf_rule,
+            init=init,
+            subsample=subsample,
+            colsample_bytree=colsample_bytree,
+            max_bin=max_bin,
+            weighting=weighting,
+            weighting_rows=weighting_rows,
+            covariance_penalty=covariance_penalty,
+            weight_pull=weight_pull,
+            cv=cv,
+            early_stopping=early_stopping,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            monotone_constraints=monotone_constraints,
+            interaction_constraints=interaction_constraints,
+            estimator=estimator,
+            warm_start=warm_start,
+            callbacks=callbacks,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    @classmethod
+    def from_paper(cls, **overrides: Any) -> SCBoostClassifier:
+        """Make the paper's Algorithm 1: full projection on all history, leaf means, weights on the simplex.
+
+        The paper leaves the learning rate and the covariance coefficient open; here they are 0.1 each.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters to set differently, for example ``estimator=DecisionTreeRegressor(max_depth=5)`` for the exact
+            trees of scikit-learn.
+
+        Returns
+        -------
+        SCBoostClassifier
+            Unfitted.
+        """
+        paper = {
+            "n_estimators": 100,
+            "learning_rate": 0.1,
+            "max_depth": 5,
+            "max_leaves": None,
+            "min_child_weight": 0.0,
+            "reg_lambda": 0.0,
+            "projection_strength": 1.0,
+            "energy_threshold": 0.9,
+            "memory": "all",
+            "exploration": 0.0,
+            "leaf_rule": "mean",
+            "init": "zero",
+            "subsample": 1.0,
+            "colsample_bytree": 1.0,
+            "weighting": "simplex",
+            "covariance_penalty": 0.1,
+            "validation_fraction": 0.2,
+            "random_state": 42,
+        }
+        return cls(**{**paper, **overrides})
+
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
+        check_classification_targets(y)
+        kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
+        if len(kinds) > 1:
+            raise TypeError(f"y has labels of several types, {sorted(kind.__name__ for kind in kinds)}; use one type.")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        rows = make_rows(X, codes.astype(np.float64), sample_weight)
+        present = np.unique(rows.y)
+        if len(present) < len(self.classes_):  # a class may have weight 0 throughout
+            self.classes_ = self.classes_[present.astype(np.intp)]
+            rows = Rows(rows.X, np.searchsorted(present, rows.y).astype(np.float64), rows.weight)
+        K = self.n_classes_ = len(self.classes_)
+        if K < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {K} class ({self.classes_[0]!r}) in y, among "
+                "rows with positive weight."
+            )
+        if K > 2 and self.monotone_constraints is not None:
+            raise ValueError(
+                f"monotone_constraints need two classes, y has {K}: a probability depends on the raw scores of all."
+            )
+        self._class_weights = self._weights_of_classes(rows)
+        return self._weigh_classes(rows), LogisticLoss() if K == 2 else SoftmaxLoss(K)
+
+    def _weights_of_classes(self, rows: Rows) -> FloatArray | None:
+        """Weight of each class, of shape (n_classes,)."""
+        if self.class_weight is None:
+            return None
+        if self.class_weight == "balanced":
+            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight)
+            return np.asarray(counts.sum() / (len(counts) * counts))
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError(f"class_weight must be positive for every class, got {self.class_weight!r}.")
+        return np.asarray(weights)
+
+    def _weigh_classes(self, rows: Rows) -> Rows:
+        if self._class_weights is None:
+            return rows
+        weight = self._class_weights[rows.y.astype(np.intp)]
+        return rows.weighted(weight if rows.weight is None else weight * rows.weight)
+
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
+        del loss
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y_val has labels {unknown.tolist()} that y does not have; y has {self.classes_.tolist()}."
+            )
+        codes = np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
+        return self._weigh_classes(make_rows(X, codes, sample_weight, "sample_weight_val"))
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Raw scores: log-odds of the second class, of shape (n_samples,), or (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray
+            Raw scores.
+        """
+        F = self._scores(X)
+        return F[0] if len(F) == 1 else np.ascontiguousarray(F.T)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probabilities of the classes, of shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        F = self._scores(X)
+        return self._loss.inverse_link(F.astype(np.float64))
+
+    def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        F = self._scores(X)
+        return np.asarray(self.classes_[self._winners(F)])
+
+    def staged_predict_proba(self, X: ArrayLike) -> Iterator[FloatArray]:
+        """Yield the probabilities after each round.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to score.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            After 1, 2, ... rounds.
+        """
+        for F in self._staged_scores(X):
+            yield self._loss.inverse_link(F)
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[npt.NDArray[Any]]:
+        """Yield the most probable classes after each round.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to classify.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            After 1, 2, ... rounds.
+        """
+        for F in self._staged_scores(X):
+            yield np.asarray(self.classes_[self._winners(F)])
+
+    @staticmethod
+    def _winners(F: FloatArray) -> npt.NDArray[np.intp]:
+        return np.asarray(F[0] > 0, dtype=np.intp) if len(F) == 1 else np.asarray(np.argmax(F, axis=0))

@@ -1,0 +1,360 @@
+"""From a plan and rows to a fitted ensemble: held-out rows, folds, training, weighting."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+
+from scboost._arrays import FloatArray, IntArray
+from scboost.boosting.content import content_folds
+from scboost.boosting.ensemble import Ensemble
+from scboost.boosting.learners import Engine
+from scboost.boosting.loop import ProjectorMaker, Settings
+from scboost.boosting.losses import Loss
+from scboost.boosting.training import HeldOut, Observer, Rows, Run, Training, ValidationRows, Watch, grow
+from scboost.estimators.parameters import Plan, Weighting
+from scboost.weighting import Weights, learn_weights
+
+# A model on all rows bears more rounds than its larger sample alone accounts for.
+_MORE_ROUNDS = 1.12
+
+MIN_ROWS_TO_CHOOSE = 20
+"""Fewest rows that differ on which the number of rounds can be chosen."""
+
+Folds = list[tuple[IntArray, IntArray]]
+"""Numbers of the training and of the held-out rows, fold by fold."""
+
+
+class NoModelYet(KeyboardInterrupt):
+    """An interrupt from the keyboard before there is a model that could be kept."""
+
+
+@dataclass
+class Fitted:
+    """What a fit leaves behind.
+
+    Attributes
+    ----------
+    training : Training
+        The ensemble with the log of its rounds.
+    n_rounds : int
+        Number of rounds in use.
+    weights : Weights or None
+        Result of the weighting.
+    choosing_log : dict of ndarrays
+        Loss on held-out rows after each round of the fold models, if they chose the number of rounds.
+    """
+
+    training: Training
+    n_rounds: int
+    weights: Weights | None = None
+    choosing_log: dict[str, FloatArray] = field(default_factory=dict)
+
+
+class Trainer:
+    """Grows models by a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to do.
+    loss : Loss
+        The loss.
+    make_engine : callable
+        Returns an engine on the rows given.
+    make_ensemble : callable
+        Returns an empty ensemble with the intercept given.
+    make_projector : callable
+        Returns the projection.
+    observe : callable
+        ``observe(n_rounds, label, kept)`` returns the observer of the next models; ``kept`` tells whether the first of
+        them is part of the result.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        loss: Loss,
+        make_engine: Callable[[Rows], Engine],
+        make_ensemble: Callable[[FloatArray], Ensemble],
+        make_projector: ProjectorMaker,
+        observe: Callable[[int, str, bool], Observer],
+    ) -> None:
+        self._plan, self._loss, self._observe = plan, loss, observe
+        self._make_projector = make_projector
+        self._make_engine, self._make_ensemble = make_engine, make_ensemble
+
+    def fit(self, rows: Rows, validation: Rows | None, resume: Training | None = None) -> Fitted:
+        """Grow one model; validation rows, if there are any, stop it and weigh its trees."""
+        plan = self._plan
+        watch = None if validation is None else ValidationRows(validation, self._loss)
+        run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume)
+        training = self._grow(run, plan.n_rounds, "scboost")
+        ensemble = training.ensemble
+        fitted = Fitted(training, ensemble.n_rounds)
+        if plan.weighting is not None and validation is not None and not training.interrupted:
+            fitted.weights = self._weigh(ensemble, validation, plan.weighting)
+        elif plan.stopping is not None and training.validation_loss:
+            fitted.n_rounds = int(np.argmin(training.validation_loss)) + 1
+            weights = ensemble.weights.copy()
+            weights[fitted.n_rounds :] = 0
+            ensemble.reweight(weights, ensemble.intercept)
+        return fitted
+
+    def fit_folds(self, rows: Rows, folds: Folds) -> Fitted:
+        """Grow a model for each fold, in step; let their held-out rows choose the rounds and weigh them.
+
+        Then either one model is grown on all rows, or the fold models are kept and averaged.
+        """
+        plan, weighting = self._plan, self._plan.weighting
+        most = plan.n_rounds // plan.choosing_speed
+        keeps = weighting is not None and weighting.source == "fold_average"
+        keeps_contributions = weighting is not None or not self._loss.weighable
+        engine = self._make_engine(rows)
+        contributions: list[list[FloatArray]] = [[] for _ in folds]
+        runs = [
+            self._run(
+                rows.only(kept),
+                engine.fork(),
+                most,
+                settings=replace(
+                    plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
+                ),
+                watch=HeldOut(rows, held_out, self._loss, contributions[i] if keeps_contributions else None),
+            )
+            for i, (kept, held_out) in enumerate(folds)
+        ]
+        label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
+        observer = self._observe(most, label, keeps)
+        pooled = grow(runs, most, stopping=plan.choosing, observer=observer)
+        trainings = [run.training for run in runs]
+        if trainings[0].interrupted:
+            raise NoModelYet("interrupted while fold models were grown: there is no model yet")
+        n_rounds = int(np.argmin(pooled)) + 1 if plan.choosing is not None and pooled else len(pooled)
+        for training in trainings:
+            training.ensemble.truncate(n_rounds)
+        weights = None
+        if weighting is not None and n_rounds:
+            weights = self._weigh_folds(rows, folds, trainings, contributions, n_rounds, weighting)
+        log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
+        if keeps:
+            training = _averaged(trainings, weights)
+            return Fitted(training, training.ensemble.n_rounds, weights, log)
+        rounds = n_rounds
+        if plan.choosing is not None:
+            share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
+            rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
+        run = self._run(rows, engine.fork(), max(rounds, 1))
+        training = self._grow(run, max(rounds, 1), "scboost, all rows")
+        if not self._loss.weighable and plan.choosing is not None and not training.interrupted:
+            shift = self._held_out_shift(rows, folds, trainings, contributions, n_rounds)
+            training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + shift)
+        if weights is not None and not training.interrupted:
+            stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
+            ensemble = training.ensemble
+            factors = stretched[: ensemble.n_rounds, None]
+            ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
+        return Fitted(training, training.ensemble.n_rounds, weights, log)
+
+    def _run(
+        self,
+        rows: Rows,
+        engine: Engine,
+        n_rounds: int,
+        *,
+        settings: Settings | None = None,
+        watch: Watch | None = None,
+        resume: Training | None = None,
+    ) -> Run:
+        return Run(
+            rows,
+            self._loss,
+            settings or self._plan.settings,
+            engine,
+            self._make_ensemble,
+            n_rounds,
+            from_zero=self._plan.from_zero,
+            make_projector=self._make_projector,
+            watch=watch,
+            resume=resume,
+        )
+
+    def _grow(self, run: Run, n_rounds: int, label: str) -> Training:
+        grow([run], n_rounds, stopping=self._plan.stopping, observer=self._observe(n_rounds, label, True))
+        _warn_of_trouble(run.training)
+        return run.training
+
+    def _weigh(self, ensemble: Ensemble, rows: Rows, weighting: Weighting) -> Weights | None:
+        """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
+        if ensemble.n_rounds == 0:
+            return None
+        H = ensemble.contributions(rows.X)
+        simplex = weighting.method == "simplex"
+        A = H if simplex else H * ensemble.weights[:, :, None].astype(H.dtype)
+        found = self._learn(A.transpose(2, 1, 0), rows, ensemble.intercept, weighting)
+        factors = np.repeat(found.weights[:, None], ensemble.n_outputs, axis=1)
+        weights = factors if simplex else factors * ensemble.weights
+        ensemble.reweight(weights, ensemble.intercept if simplex else ensemble.intercept + found.intercept)
+        return found
+
+    def _weigh_folds(
+        self,
+        rows: Rows,
+        folds: Folds,
+        trainings: list[Training],
+        contributions: list[list[FloatArray]],
+        n_rounds: int,
+        weighting: Weighting,
+    ) -> Weights:
+        """Weights by round from rows that each fold's model has not seen."""
+        K = self._loss.n_outputs
+        A = np.zeros((n_rounds, K, len(rows)), dtype=np.float32)
+        start = np.zeros((len(rows), K))
+        seen = np.zeros(len(rows), dtype=bool)
+        for training, rounds, (_, held_out) in zip(trainings, contributions, folds, strict=True):
+            for t, h in enumerate(rounds[:n_rounds]):
+                A[t][:, held_out] = training.settings.eta * h
+            start[held_out] = training.ensemble.intercept
+            seen[held_out] = True
+        A = A.transpose(2, 1, 0)
+        if not seen.all():
+            A, start, rows = A[seen], start[seen], rows.take(np.flatnonzero(seen))
+        return self._learn(A, rows, start, weighting)
+
+    def _held_out_shift(
+        self,
+        rows: Rows,
+        folds: Folds,
+        trainings: list[Training],
+        contributions: list[list[FloatArray]],
+        n_rounds: int,
+    ) -> FloatArray:
+        """Return what the held-out rows of all folds ask to add to the scores of the chosen round."""
+        scores = [
+            training.ensemble.intercept[:, None] + training.settings.eta * np.sum(rounds[:n_rounds], axis=0)
+            for training, rounds in zip(trainings, contributions, strict=True)
+        ]
+        held_out = rows.take(np.concatenate([numbers for _, numbers in folds]))
+        return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
+
+    def _learn(self, A: FloatArray, rows: Rows, start: FloatArray, weighting: Weighting) -> Weights:
+        found = learn_weights(
+            A,
+            rows.y,
+            loss=self._loss,
+            start=start,
+            sample_weight=rows.weight,
+            method=weighting.method,
+            covariance_penalty=weighting.covariance_penalty,
+            pull=weighting.pull,
+        )
+        if not found.converged:
+            warnings.warn(
+                f"The weights are {found.gap:.2g} from the optimum after {found.n_iterations} iterations.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return found
+
+
+def _averaged(trainings: list[Training], weights: Weights | None) -> Training:
+    """Add up the fold models, each with its share of the weights."""
+    for training in trainings:
+        own = training.ensemble
+        factors = np.ones(own.n_rounds) if weights is None else weights.weights[: own.n_rounds]
+        shift = 0.0 if weights is None else weights.intercept
+        own.reweight(own.weights * factors[:, None] / len(trainings), (own.intercept + shift) / len(trainings))
+    first = trainings[0]
+    for training in trainings[1:]:
+        first.ensemble.extend(training.ensemble)
+    return first
+
+
+def _warn_of_trouble(training: Training) -> None:
+    if training.ensemble.n_rounds == 0 and "split" in training.stop_reason:
+        warnings.warn(
+            f"The model has no trees and predicts a constant: {training.stop_reason}.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    elif len(training.loss) > 1 and training.loss[-1] > training.loss[0] + abs(training.loss[0]):
+        warnings.warn(
+            f"The training loss rose from {training.loss[0]:.3g} to {training.loss[-1]:.3g}: the fit diverges; use a "
+            f"learning_rate below {training.settings.eta:g}.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any) -> tuple[Rows, Rows]:
+    """Split rows in two, class by class: to train on, and to stop and weigh on."""
+    try:
+        kept, held_out = train_test_split(
+            np.arange(len(rows)), test_size=share, stratify=rows.y if loss.n_classes else None, random_state=seed
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"validation_fraction={share} of {len(rows)} rows cannot be held out: {error} "
+            "Give X_val and y_val, or use neither early_stopping nor weighting."
+        ) from error
+    if plan.weighting is not None:
+        check_classes(rows.take(held_out), loss, plan, f"validation_fraction={share} of {len(rows)} rows")
+    return rows.take(kept), rows.take(held_out)
+
+
+def check_classes(validation: Rows, loss: Loss, plan: Plan, origin: str) -> None:
+    """Weights of trees that are learnt without a class would know nothing of it."""
+    missing = np.setdiff1d(np.arange(loss.n_classes), validation.y)
+    if len(missing) and plan.weighting is not None:
+        raise ValueError(
+            f"weighting={plan.weighting.method!r} needs every class among the validation rows, but {origin} have only "
+            f"{loss.n_classes - len(missing)} of the {loss.n_classes} classes; hold out more rows, or give others."
+        )
+
+
+def can_choose_rounds(rows: Rows, loss: Loss) -> bool:
+    """Whether there are rows enough to hold some out: 20 that differ, and two of every class."""
+    return min(_distinct_rows(rows, loss)) >= 2 and sum(_distinct_rows(rows, loss)) >= MIN_ROWS_TO_CHOOSE
+
+
+def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any) -> Folds:
+    """Cut rows into folds by their content, or as the splitter says that ``cv`` is.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    loss : Loss
+        Whose classes are spread over all folds.
+    plan : Plan
+        Number of folds, and how many of them are used.
+    cv : int, "auto", splitter or iterable of (train, test)
+        The parameter of that name.
+    groups : array-like of shape (n,) or None
+        For splitters that need them.
+    """
+    if cv != "auto" and not isinstance(cv, int | np.integer):
+        splits = cv.split(np.zeros((len(rows), 1)), rows.y, groups) if hasattr(cv, "split") else cv
+        return [(np.asarray(kept), np.asarray(held_out)) for kept, held_out in splits]
+    if groups is not None:
+        raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={cv!r}.")
+    smallest = min(_distinct_rows(rows, loss))
+    if smallest < (plan.n_folds if plan.n_folds_used > 1 and plan.weighting is not None else 2):
+        kind = "rows of the rarest class" if loss.n_classes else "rows"
+        raise ValueError(f"cv={plan.n_folds} is more than the {smallest} {kind} that differ from each other.")
+    classes = rows.y.astype(np.intp) if loss.n_classes else None
+    fold = content_folds(rows.keys(), plan.n_folds, classes, plan.settings.seed)
+    return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(plan.n_folds_used)]
+
+
+def _distinct_rows(rows: Rows, loss: Loss) -> list[int]:
+    """Count the rows that differ, by class if there are classes."""
+    keys = rows.keys()
+    groups = [keys[rows.y == c] for c in range(loss.n_classes)] if loss.n_classes else [keys]
+    return [len(np.unique(group)) for group in groups]

@@ -1,0 +1,179 @@
+"""Intake: what users give, checked and turned into rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from scboost._arrays import ArrayLike, BoolArray, FloatArray
+from scboost.boosting.training import Rows
+from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
+
+
+def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = True) -> Any:
+    """Check rows and turn them into a float matrix (dense or CSR) with category codes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``_columns`` and ``_sparse`` are set when fitting, and read when not.
+    X : array-like, sparse matrix or table of shape (n, d)
+        Rows.
+    fitting : bool
+        Whether the columns are learnt from these rows.
+    check_finite : bool, default=True
+        Whether to look for infinite values.
+    """
+    dtype = np.float32 if estimator.estimator is None else np.float64
+    allowed = estimator.__sklearn_tags__().input_tags
+    finite = "allow-nan" if allowed.allow_nan else True
+    checks: dict[str, Any] = {
+        "ensure_all_finite": finite if check_finite else False,
+        "ensure_min_samples": 2 if fitting else 1,
+    }
+    if is_table(X):
+        validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
+        columns = Columns.learn(X) if fitting else estimator._columns or Columns([None] * X.shape[1])  # noqa: SLF001
+        matrix = check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
+    else:
+        if not fitting and estimator._columns is not None:  # noqa: SLF001 - the estimator's own part
+            raise TypeError(
+                f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; "
+                "give a table with the same columns."
+            )
+        columns = None
+        types = [dtype, np.float32, np.float64]
+        accepted = "csr" if allowed.sparse else False
+        matrix = validate_data(estimator, X, reset=fitting, accept_sparse=accepted, dtype=types, **checks)
+        if check_finite and fitting and dtype == np.float32 and matrix.dtype != np.float32:
+            _check_size(matrix)
+    if fitting:
+        estimator._columns = columns if columns is not None and columns.categorical is not None else None  # noqa: SLF001
+        estimator._sparse = sparse.issparse(matrix)  # noqa: SLF001
+    return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)  # noqa: SLF001
+
+
+def _check_size(matrix: Any) -> None:
+    values = matrix.data if hasattr(matrix, "indptr") else matrix
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
+    limit = float(np.finfo(np.float32).max)
+    if largest > limit:
+        raise ValueError(f"X has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it.")
+
+
+def _stored_as_in_fit(matrix: Any, *, as_sparse: bool) -> Any:
+    """Give equal rows equal meaning, sparse or dense: where the model saw sparse rows, zeros are missing."""
+    is_sparse: bool = sparse.issparse(matrix)
+    if not as_sparse:
+        return matrix.toarray() if is_sparse else matrix
+    if not is_sparse:
+        return sparse.csr_matrix(matrix)
+    if not np.all(matrix.data):
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def target_vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
+    """Return a one-dimensional target of the length of X, without missing values."""
+    if y is None:
+        raise ValueError(f"This estimator requires {name} to be passed, but the target {name} is None.")
+    y = column_or_1d(y, warn=True)
+    if len(y) != X.shape[0]:
+        raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} rows.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"Input {name} contains NaN or infinity; every row needs a finite target.")
+    if y.dtype.kind == "O" and any(_is_missing(v) for v in y):
+        raise ValueError(f"Input {name} contains NaN or None; every row needs a label.")
+    return np.asarray(y)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA answers no comparison with True or False; NaN differs from itself.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
+
+
+def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:
+    """Return a target as numbers, or say that it is none."""
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers for regression, got {y.dtype} ({error}).") from error
+
+
+# Weights are float32 in XGBoost, and so are their products with gradients.
+_LARGEST_WEIGHT = 1e30
+_WEIGHT_RATIO = 1e15
+
+
+def make_rows(X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str = "sample_weight") -> Rows:
+    """Return rows with checked weights; those with weight 0 are left out, as if they had not been given."""
+    if sample_weight is None:
+        return Rows(X, y, None)
+    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if weight.min() < 0:
+        raise ValueError(f"Negative values in {name}: the smallest is {weight.min():g}; weights must be >= 0.")
+    if not weight.any():
+        raise ValueError(f"{name} is zero for every row; at least one of the weights must be non-zero.")
+    smallest, largest = float(weight[weight > 0].min()), float(weight.max())
+    if largest > _LARGEST_WEIGHT or largest / smallest > _WEIGHT_RATIO:
+        raise ValueError(
+            f"{name} runs from {smallest:g} to {largest:g}; allowed are weights up to {_LARGEST_WEIGHT:g} whose ratio "
+            f"is at most {_WEIGHT_RATIO:g}."
+        )
+    rows = Rows(X, y, weight)
+    return rows if weight.all() else rows.take(np.flatnonzero(weight))
+
+
+def monotone_signs(given: Any, n_columns: int, names: Sequence[Any] | None, categorical: BoolArray | None) -> Any:
+    """Return -1, 0 or 1 for each column."""
+    if isinstance(given, Mapping):
+        positions = _positions(names, "monotone_constraints")
+        unknown = [key for key in given if key not in positions]
+        if unknown:
+            raise ValueError(f"monotone_constraints names unknown columns {unknown!r}; X has {list(positions)!r}.")
+        signs = np.zeros(n_columns)
+        for key, sign in given.items():
+            signs[positions[key]] = sign
+    else:
+        signs = np.asarray(given)
+    if signs.shape != (n_columns,) or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError(
+            f"monotone_constraints must give -1, 0 or 1 for each of the {n_columns} columns, got {given!r}."
+        )
+    if categorical is not None and (bad := np.flatnonzero((signs != 0) & categorical)).size:
+        raise ValueError(f"monotone_constraints on categorical column {int(bad[0])}: categories have no order.")
+    return tuple(int(s) for s in signs)
+
+
+def interaction_groups(given: Any, n_columns: int, names: Sequence[Any] | None) -> list[list[int]]:
+    """Return groups of column numbers."""
+    groups = []
+    for group in given:
+        if not isinstance(group, Sequence | np.ndarray) or isinstance(group, str):
+            raise TypeError(f"interaction_constraints must be a list of groups, each a list of columns, got {given!r}.")
+        if any(isinstance(c, str) for c in group):
+            positions = _positions(names, "interaction_constraints")
+            unknown = [c for c in group if c not in positions]
+            if unknown:
+                raise ValueError(f"interaction_constraints names unknown columns {unknown!r}.")
+            groups.append([positions[c] for c in group])
+        else:
+            groups.append([int(c) for c in group])
+        if not all(0 <= c < n_columns for c in groups[-1]):
+            raise ValueError(
+                f"interaction_constraints must hold column numbers from 0 to {n_columns - 1}, got {group!r}."
+            )
+    return groups
+
+
+def _positions(names: Sequence[Any] | None, parameter: str) -> dict[Any, int]:
+    if names is None:
+        raise ValueError(f"{parameter} refers to columns by name, but X has no column names; use column numbers.")
+    return {name: i for i, name in enumerate(names)}

@@ -1,0 +1,448 @@
+"""Parameters of the estimators: what each means and may be, what they may be together, and the plan they make."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from scboost.boosting.loop import Settings
+from scboost.boosting.losses import Loss
+from scboost.boosting.training import Rows, Stopping
+
+_Class = TypeVar("_Class", bound=type)
+
+MAX_ROUNDS = 1000
+"""Most rounds that ``n_estimators="auto"`` chooses from."""
+FAST_ROUNDS = 100
+"""Rounds of ``preset="fast"``."""
+FOLDS = 5
+"""Folds that rows are cut into, if ``cv`` does not say otherwise."""
+
+_DEFAULT_MEMORY = 5
+# Patience while the number of rounds is chosen: rounds, and share of the best round so far.
+_CHOOSING = Stopping(patience=100, tol=0.0, share=0.2)
+# Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
+_CHOOSING_SPEED = 4
+# Folds that choose the number of rounds, by the number of rows up to which: more rows decide as well with fewer folds.
+_FOLDS_BY_ROWS = ((5_000, 5), (20_000, 3))
+_LARGEST_RATE = 0.5
+_PATIENCE = 10
+
+MAY_CHANGE_IN_WARM_START = frozenset(
+    {
+        "callbacks",
+        "covariance_penalty",
+        "n_estimators",
+        "n_iter_no_change",
+        "n_jobs",
+        "tol",
+        "verbose",
+        "warm_start",
+        "weight_pull",
+    }
+)
+"""Parameters that leave the rounds already done as they are; all others must stay between fits with ``warm_start``."""
+
+
+def auto_learning_rate(n_samples: float, n_estimators: int, *, many_classes: bool = False) -> float:
+    """Learning rate that suits a number of rows and of rounds, at most 0.5.
+
+    Its growth with the rows is that of CatBoost's rule at 1,000 rounds; with fewer rounds the rate is larger.
+
+    Parameters
+    ----------
+    n_samples : float
+        Number of training rows, or the sum of their weights.
+    n_estimators : int
+        Number of rounds.
+    many_classes : bool, default=False
+        Whether there are more than two classes, whose steps are damped by an upper bound of the curvature.
+
+    Returns
+    -------
+    float
+        ``exp(0.246 ln n - 5.127) (T / 1000)^-0.627``, or ``exp(0.051 ln n - 3.001) (T / 1000)^-0.627``.
+    """
+    a, b = (0.051, -3.001) if many_classes else (0.246, -5.127)
+    return min(float(np.exp(a * np.log(n_samples) + b) * (n_estimators / 1000) ** -0.627), _LARGEST_RATE)
+
+
+PARAMETERS = """\
+    preset : {"default", "fast", "best"}, default="default"
+        What "auto" stands for. "default": the data choose the number of rounds on held-out rows, then one model is
+        fitted on all rows; twice the cost of one fit at most. "fast": 100 rounds, one fit. "best": five fold models,
+        whose rounds are chosen and weighted out of fold, are kept and averaged; five fits.
+    n_estimators : int or "auto", default="auto"
+        Number of boosting rounds. "auto" chooses it, up to 1,000, by the loss on rows that the trees have not seen:
+        those of ``X_val`` if given, else those that ``cv`` holds out; see also ``preset``. It is 100 where fewer than
+        20 rows differ, or a class has a single row.
+    learning_rate : float or "auto", default="auto"
+        Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
+        larger steps. What is used is ``learning_rate_``.
+    max_depth : int or None, default=<max_depth>
+        Largest depth of a tree.
+    max_leaves : int or None, default=<max_leaves>
+        Largest number of leaves; if given, the leaf with the largest gain is split next.
+    min_child_weight : float or "auto", default="auto"
+        Smallest sum of curvatures in a leaf. "auto" is 1; for quantiles and absolute error, whose curvature is 1 for
+        every row, 20 rows or as many as leave two of them beyond the quantile.
+    reg_lambda : float, default=3.0
+        L2 penalty on leaf values.
+    projection_strength : float in [0, 1] or "auto", default="auto"
+        Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting. "auto"
+        is 0.5 for classes, 0.7 for numbers, and 0 for quantiles and absolute error.
+    energy_threshold : float in (0, 1], default=0.9
+        Share of the history's energy that is projected away: alpha.
+    memory : int, "auto" or "all", default="auto"
+        How many of the latest trees make up the history. "auto" is 5.
+    exploration : float or "auto", default="auto"
+        Size of the noise under which the structure of a tree is chosen, in units of the noise that the residuals
+        themselves carry. Leaf values do not see it. It makes many rounds safe; 0 switches it off. The noise follows
+        from the values in a row and ``random_state``: the order of rows does not matter. "auto" is 0.5 for classes, 0.3
+        for numbers, and 0 for quantiles and absolute error.
+    leaf_rule : {"newton", "mean"}, default="newton"
+        Leaf values: Newton steps on the full residual, or means of the projected one (the paper's).
+    init : {"prior", "zero"}, default="prior"
+        Raw score to start from: the best constant, or 0.
+    subsample : float in (0, 1], default=1.0
+        Share of the rows that each round is grown on; rows with equal values are drawn together.
+    colsample_bytree : float in (0, 1], default=1.0
+        Share of the columns offered to each round.
+    max_bin : int, default=256
+        Number of histogram bins of a column.
+    weighting : {"simplex", "nonnegative"} or None, default=None
+        How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
+        weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
+        have not seen and penalise the covariance of the trees.
+    weighting_rows : {"holdout", "out_of_fold", "fold_average"}, default="holdout"
+        Where these rows come from: a part held out; cross-validation, after which one model is grown on all rows; or
+        cross-validation, after which the fold models are kept and averaged.
+    covariance_penalty : float, default=0.0
+        Factor of the covariance penalty: lambda.
+    weight_pull : float, default=0.1
+        Strength of the pull towards equal weights, for ``weighting="nonnegative"``.
+    cv : int, splitter, iterable or "auto", default="auto"
+        Folds on which rounds are chosen and trees are weighted, as in scikit-learn: a number of folds, or how to split.
+        "auto" is five folds; where they only choose the rounds, three of them are used from 5,000 rows on, and one from
+        20,000. Folds are cut by the values in the rows: equal rows share a fold.
+    early_stopping : bool, default=False
+        Whether to stop when the loss on validation rows no longer improves, and keep the rounds up to the best.
+    n_iter_no_change : int or "auto", default="auto"
+        Number of rounds without improvement after which to stop. "auto" is 10, or 50 while rounds are chosen.
+    tol : float, default=1e-7
+        Smallest decrease of the validation loss that counts as improvement.
+    validation_fraction : float in (0, 1), default=0.2
+        Share of the rows held out for early stopping and for weighting, if ``fit`` is not given validation rows. The
+        trees never see them.
+    monotone_constraints : array-like or dict, default=None
+        For each column, or by column name, 1 if the raw score must not fall with it, -1 if it must not rise, else 0.
+    interaction_constraints : list of lists, default=None
+        Groups of columns, by number or name, that may appear together on a path.
+    estimator : regressor or None, default=None
+        A scikit-learn regressor to use as the learner in place of XGBoost's trees. Then ``max_depth``, ``max_leaves``,
+        ``min_child_weight`` and ``max_bin`` have no effect, and columns cannot be sampled or constrained here.
+    warm_start : bool, default=False
+        Whether a second ``fit`` with more rounds goes on where the first stopped. The result is the same, bit for bit,
+        as with all rounds at once; ``learning_rate="auto"`` stays what it was in the first ``fit``. The rows and all
+        parameters but the number of rounds, its stopping, the penalties of the weights and ``n_jobs`` must stay.
+    callbacks : list of callables, default=None
+        Called as ``callback(self)`` after every round, when the estimator can already predict; a true answer stops.
+    n_jobs : int or None, default=None
+        Number of threads; None and negative numbers mean all. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of exploration, of row and column sampling and of the held-out part.
+    verbose : int, default=0
+        Whether to show a progress bar.
+"""
+ATTRIBUTES = """\
+    n_estimators_ : int
+        Number of rounds in use.
+    learning_rate_ : float
+        Learning rate in use.
+    best_iteration_ : int
+        Number of the last round in use, counted from 0 as in XGBoost.
+    weights_ : ndarray of shape (n_trees,)
+        Weight of every tree grown; of shape (n_rounds, n_classes) for more than two classes.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constant part of the raw score.
+    training_log_ : dict of ndarrays
+        Numbers of every round: training "loss" before the round, "components" k that were projected away,
+        "energy_kept" share of the history they hold, "energy_removed" share of the residual they spanned,
+        "validation_loss" after the round. ``pandas.DataFrame(model.training_log_)`` is a tidy table.
+    choosing_log_ : dict of ndarrays
+        If the data chose the number of rounds: "validation_loss" of the fold models after each "round".
+    stop_reason_ : str
+        Why fewer rounds than asked for were done; empty otherwise.
+    weighting_result_ : Weights
+        Weights with their optimality gap, if the trees are weighted.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the total gain. The number of splits is
+        ``get_booster().get_score(importance_type="weight")``; see :func:`sklearn.inspection.permutation_importance` for
+        what a column is worth on other rows.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, if X had them.
+"""
+
+
+def documented(cls: _Class) -> _Class:
+    """Write what the estimators share into a class docstring, once, with the defaults of the class."""
+    if cls.__doc__ is not None:
+        shared = PARAMETERS
+        for name, parameter in inspect.signature(cls).parameters.items():
+            shared = shared.replace(f"default=<{name}>", f"default={parameter.default!r}")
+        text = inspect.cleandoc(cls.__doc__)  # Python 3.13 strips the indentation, older versions keep it
+        text = text.replace("<shared parameters>\n", inspect.cleandoc(shared) + "\n")
+        cls.__doc__ = text.replace("<shared attributes>\n", inspect.cleandoc(ATTRIBUTES) + "\n")
+    return cls
+
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "preset": [StrOptions({"default", "fast", "best"})],
+    "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "max_leaves": [Interval(Integral, 2, None, closed="left"), None],
+    "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    "reg_lambda": [Interval(Real, 0, None, closed="left")],
+    "projection_strength": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+    "energy_threshold": [Interval(Real, 0, 1, closed="right")],
+    "memory": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto", "all"})],
+    "exploration": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    "leaf_rule": [StrOptions({"newton", "mean"})],
+    "init": [StrOptions({"prior", "zero"})],
+    "subsample": [Interval(Real, 0, 1, closed="right")],
+    "colsample_bytree": [Interval(Real, 0, 1, closed="right")],
+    "max_bin": [Interval(Integral, 2, None, closed="left")],
+    "weighting": [StrOptions({"simplex", "nonnegative"}), None],
+    "weighting_rows": [StrOptions({"holdout", "out_of_fold", "fold_average"})],
+    "covariance_penalty": [Interval(Real, 0, None, closed="left")],
+    "weight_pull": [Interval(Real, 0, None, closed="neither")],
+    "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like", StrOptions({"auto"})],
+    "early_stopping": ["boolean"],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "monotone_constraints": ["array-like", dict, None],
+    "interaction_constraints": [list, tuple, None],
+    "estimator": [HasMethods(["fit", "predict"]), None],
+    "warm_start": ["boolean"],
+    "callbacks": [list, tuple, None],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+"""What each parameter may be, in scikit-learn's declarative form."""
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How finished trees are weighted.
+
+    Attributes
+    ----------
+    method : {"simplex", "nonnegative"}
+        The set of weights.
+    source : {"holdout", "out_of_fold", "fold_average"}
+        Where the rows that decide come from, and what is kept.
+    covariance_penalty, pull : float
+        Strength of the two penalties.
+    """
+
+    method: Literal["simplex", "nonnegative"]
+    source: Literal["holdout", "out_of_fold", "fold_average"]
+    covariance_penalty: float
+    pull: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit will do, decided before its first round.
+
+    Attributes
+    ----------
+    settings : Settings
+        Settings of the loop.
+    n_rounds : int
+        Most rounds of a model.
+    from_zero : bool
+        Whether to start at the raw score 0.
+    choosing : Stopping or None
+        How the number of rounds is chosen on folds; None if it is given, or if validation rows decide.
+    choosing_speed : int
+        How many rounds of the model one round of a fold model stands for, at a learning rate as many times as large.
+    stopping : Stopping or None
+        When to stop on validation rows.
+    weighting : Weighting or None
+        How the trees are weighted.
+    n_folds, n_folds_used : int
+        Folds that rows are cut into, and how many of them are held out in turn.
+    min_child_weight : float
+        Smallest sum of curvatures in a leaf.
+    """
+
+    settings: Settings
+    n_rounds: int
+    from_zero: bool
+    choosing: Stopping | None
+    choosing_speed: int
+    stopping: Stopping | None
+    weighting: Weighting | None
+    n_folds: int
+    n_folds_used: int
+    min_child_weight: float
+
+    @property
+    def uses_folds(self) -> bool:
+        """Whether fold models are grown."""
+        return self.choosing is not None or (self.weighting is not None and self.weighting.source != "holdout")
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether validation rows are needed, given or held out."""
+        return self.stopping is not None or (self.weighting is not None and self.weighting.source == "holdout")
+
+    def without_choosing(self, n_rounds: int) -> Plan:
+        """Return the plan for data that have too few rows to choose the number of rounds on."""
+        return replace(self, n_rounds=n_rounds, choosing=None, choosing_speed=1)
+
+
+def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool) -> Plan:
+    """Resolve what is "auto" and check what parameters may be together.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose parameters have been checked one by one.
+    loss : Loss
+        The loss.
+    rows : Rows
+        Training rows.
+    seed : int
+        Seed of everything random.
+    has_validation : bool
+        Whether the user gives validation rows.
+    """
+    weighting = _weighting(estimator, loss)
+    on_folds = weighting is not None and weighting.source != "holdout"
+    given = estimator.n_estimators
+    n_rounds = int(given) if given != "auto" else FAST_ROUNDS if estimator.preset == "fast" else MAX_ROUNDS
+    open_number = given == "auto" and estimator.preset != "fast"
+    stops = estimator.early_stopping or (open_number and has_validation)
+    patience = estimator.n_iter_no_change
+    stopping = choosing = None
+    if stops:
+        tol = float(estimator.tol)
+        if patience != "auto":
+            stopping = Stopping(int(patience), tol)
+        else:
+            stopping = Stopping(_CHOOSING.patience, tol, _CHOOSING.share) if open_number else Stopping(_PATIENCE, tol)
+    elif open_number:
+        choosing = _CHOOSING if patience == "auto" else Stopping(int(patience), float(estimator.tol))
+    if estimator.warm_start and (choosing is not None or on_folds):
+        raise ValueError(
+            "warm_start=True goes on with one model of a given number of rounds, but "
+            + ("n_estimators='auto' chooses it; give a number." if not on_folds else _grows_several(weighting))
+        )
+    if stops and on_folds:
+        raise ValueError(
+            "early_stopping=True and validation rows cannot be combined with fold models, which are stopped together: "
+            + _grows_several(weighting)
+        )
+    n_folds = int(estimator.cv) if isinstance(estimator.cv, Integral) else FOLDS
+    suggested = loss.suggested
+    rate = estimator.learning_rate
+    if rate == "auto":
+        rate = auto_learning_rate(rows.total_weight(), n_rounds, many_classes=loss.n_outputs > 1)
+        rate = min(suggested.rate * rate, _LARGEST_RATE) if given == "auto" else rate
+    speed = 1
+    if choosing is not None and weighting is None:
+        speed = min(_CHOOSING_SPEED, max(int(_LARGEST_RATE / rate), 1))
+        choosing = replace(choosing, patience=-(-choosing.patience // speed))
+    memory = _DEFAULT_MEMORY if estimator.memory == "auto" else estimator.memory
+    return Plan(
+        settings=Settings(
+            eta=float(rate),
+            alpha=float(estimator.energy_threshold),
+            gamma=_or_suggested(estimator.projection_strength, suggested.gamma),
+            memory=None if memory == "all" else int(memory),
+            leaf_rule=estimator.leaf_rule,
+            l2=float(estimator.reg_lambda),
+            subsample=float(estimator.subsample),
+            nu=_or_suggested(estimator.exploration, suggested.nu),
+            seed=seed,
+        ),
+        n_rounds=n_rounds,
+        from_zero=estimator.init == "zero",
+        choosing=choosing,
+        choosing_speed=speed,
+        stopping=stopping,
+        weighting=weighting,
+        n_folds=n_folds,
+        n_folds_used=n_folds if estimator.cv != "auto" or on_folds else _folds_used(len(rows)),
+        min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
+    )
+
+
+def _or_suggested(value: float | str, suggested: float) -> float:
+    return suggested if isinstance(value, str) else float(value)
+
+
+def _folds_used(n: int) -> int:
+    return next((folds for most, folds in _FOLDS_BY_ROWS if n <= most), 1)
+
+
+def _grows_several(weighting: Weighting | None) -> str:
+    source = "" if weighting is None else weighting.source
+    return f"weighting_rows={source!r} grows several models; use weighting_rows='holdout'."
+
+
+def _weighting(estimator: Any, loss: Loss) -> Weighting | None:
+    method, source = estimator.weighting, estimator.weighting_rows
+    if estimator.preset == "best" and method is None:
+        if not loss.weighable:
+            raise ValueError(
+                "preset='best' weights trees, which needs a loss with curvature; quantile and absolute error have "
+                "none. Use another preset or another loss."
+            )
+        method, source = "nonnegative", "fold_average"
+    if method is None:
+        return None
+    if not loss.weighable:
+        raise ValueError(
+            f"weighting={method!r} needs a loss with curvature, which quantile and absolute error do "
+            "not have; use weighting=None or another loss."
+        )
+    if method == "simplex" and source != "holdout":
+        raise ValueError(
+            f"weighting_rows={source!r} needs weighting='nonnegative'; "
+            "weights on the simplex are learnt on a 'holdout'."
+        )
+    return Weighting(method, source, float(estimator.covariance_penalty), float(estimator.weight_pull))
+
+
+def check_together(estimator: Any) -> None:
+    """Reject values that are legal one by one but not together."""
+    if estimator.max_depth is None and estimator.max_leaves is None:
+        raise ValueError("max_depth=None and max_leaves=None leave trees without limit; set at least one.")
+    for callback in estimator.callbacks or ():
+        if not callable(callback):
+            raise TypeError(f"callbacks must be callables that take the estimator, got {callback!r}.")
+    learner = estimator.estimator
+    if learner is None:
+        return
+    is_tree = hasattr(learner, "apply") and not hasattr(learner, "n_estimators")
+    if estimator.leaf_rule == "newton" and not is_tree:
+        raise ValueError(f"leaf_rule='newton' needs one tree as estimator, got {learner!r}; use leaf_rule='mean'.")
+    if estimator.monotone_constraints is not None or estimator.interaction_constraints is not None:
+        raise ValueError("monotone_constraints and interaction_constraints need estimator=None.")
+    if estimator.colsample_bytree < 1:
+        raise ValueError(
+            f"colsample_bytree={estimator.colsample_bytree} needs estimator=None; sample columns in the estimator."
+        )

@@ -1,0 +1,225 @@
+"""The regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from scboost._arrays import ArrayLike, FloatArray
+from scboost.boosting.losses import HuberLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
+from scboost.boosting.training import Rows
+from scboost.estimators.base import SCBoost
+from scboost.estimators.intake import make_rows, numbers
+from scboost.estimators.parameters import CONSTRAINTS, documented
+
+
+@documented
+class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
+    """Boosted trees that do not repeat each other, for regression.
+
+    Before a tree is grown, the part of the residual that the latest trees already span is (partly) projected away, so
+    that the structure of the new tree is chosen on what is new; its leaf values are steps on the full residual.
+
+    Its trees of 31 leaves differ from the classifier's: they had the lower RMSE on 4 of 5 tables.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson"}, default="squared_error"
+        What the model estimates: the mean; the median; something between the two, robust to outliers; a quantile; or
+        the mean of counts, as the exponential of the raw score.
+    quantile : float in (0, 1) or None, default=None
+        The quantile that ``loss="quantile"`` estimates, and needs.
+    huber_delta : float or None, default=None
+        Residual, in units of y, beyond which ``loss="huber"`` is linear. None takes the 0.9 quantile of the distances
+        from the median of y that are not zero.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <shared attributes>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import train_test_split
+    >>> X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
+    >>> model = SCBoostRegressor(learning_rate=0.05, max_depth=3, random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.2)
+    True
+
+    What is the body mass index, column 2, worth on rows that the model has not seen?
+
+    >>> from sklearn.inspection import permutation_importance
+    >>> worth = permutation_importance(model, X_test, y_test, random_state=0).importances_mean
+    >>> bool(worth[2] > 0.05)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CONSTRAINTS,
+        "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", "poisson"})],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+        "huber_delta": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        loss: Literal["squared_error", "absolute_error", "huber", "quantile", "poisson"] = "squared_error",
+        quantile: float | None = None,
+        huber_delta: float | None = None,
+        preset: Literal["default", "fast", "best"] = "default",
+        n_estimators: int | Literal["auto"] = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
+        max_depth: int | None = None,
+        max_leaves: int | None = 31,
+        min_child_weight: float | Literal["auto"] = "auto",
+        reg_lambda: float = 3.0,
+        projection_strength: float | Literal["auto"] = "auto",
+        energy_threshold: float = 0.9,
+        memory: int | Literal["auto", "all"] = "auto",
+        exploration: float | Literal["auto"] = "auto",
+        leaf_rule: Literal["newton", "mean"] = "newton",
+        init: Literal["prior", "zero"] = "prior",
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        max_bin: int = 256,
+        weighting: Literal["simplex", "nonnegative"] | None = None,
+        weighting_rows: Literal["holdout", "out_of_fold", "fold_average"] = "holdout",
+        covariance_penalty: float = 0.0,
+        weight_pull: float = 0.1,
+        cv: Any = "auto",
+        early_stopping: bool = False,
+        n_iter_no_change: int | Literal["auto"] = "auto",
+        tol: float = 1e-7,
+        validation_fraction: float = 0.2,
+        monotone_constraints: Any = None,
+        interaction_constraints: Any = None,
+        estimator: Any = None,
+        warm_start: bool = False,
+        callbacks: Sequence[Callable[[Any], Any]] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            preset=preset,
+            n_estimators=n_estimators,
+            learning_rate=learning_rate,
+            max_depth=max_depth,
+            max_leaves=max_leaves,
+            min_child_weight=min_child_weight,
+            reg_lambda=reg_lambda,
+            projection_strength=projection_strength,
+            energy_threshold=energy_threshold,
+            memory=memory,
+            exploration=exploration,
+            leaf_rule=leaf_rule,
+            init=init,
+            subsample=subsample,
+            colsample_bytree=colsample_bytree,
+            max_bin=max_bin,
+            weighting=weighting,
+            weighting_rows=weighting_rows,
+            covariance_penalty=covariance_penalty,
+            weight_pull=weight_pull,
+            cv=cv,
+            early_stopping=early_stopping,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            monotone_constraints=monotone_constraints,
+            interaction_constraints=interaction_constraints,
+            estimator=estimator,
+            warm_start=warm_start,
+            callbacks=callbacks,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.loss = loss
+        self.quantile = quantile
+        self.huber_delta = huber_delta
+
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
+        if (self.quantile is not None) != (self.loss == "quantile"):
+            raise ValueError(
+                f"quantile={self.quantile!r} with loss={self.loss!r}: give a quantile if and only if loss='quantile'."
+            )
+        if self.huber_delta is not None and self.loss != "huber":
+            raise ValueError(f"huber_delta={self.huber_delta!r} needs loss='huber', got loss={self.loss!r}.")
+        if self.loss == "poisson" and self.leaf_rule == "mean":
+            raise ValueError(
+                "leaf_rule='mean' with loss='poisson' would add means of counts to a logarithm; use leaf_rule='newton'."
+            )
+        rows = make_rows(X, numbers(y, "y"), sample_weight)
+        loss = self._make_loss(rows)
+        loss.check_target(rows.y, "y")
+        if self.loss == "poisson" and not rows.y.any():
+            raise ValueError("loss='poisson' needs a positive sum of y, but y is 0 in every row with positive weight.")
+        return rows, loss
+
+    def _make_loss(self, rows: Rows) -> Loss:
+        if self.loss == "squared_error":
+            return SquaredLoss()
+        if self.loss == "poisson":
+            return PoissonLoss()
+        if self.loss == "huber":
+            return HuberLoss(_huber_delta(rows) if self.huber_delta is None else float(self.huber_delta))
+        return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
+
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
+        values = numbers(y, "y_val")
+        loss.check_target(values, "y_val")
+        return make_rows(X, values, sample_weight, "sample_weight_val")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            On the scale of y.
+        """
+        F = self._scores(X)
+        return self._loss.inverse_link(F.astype(np.float64))
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[FloatArray]:
+        """Yield the predicted values after each round.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            After 1, 2, ... rounds.
+        """
+        for F in self._staged_scores(X):
+            yield self._loss.inverse_link(F)
+
+
+def _huber_delta(rows: Rows) -> float:
+    """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are."""
+    distance = np.abs(rows.y - QuantileLoss(0.5).initial_score(rows.y, rows.weight)[0])
+    away = distance > 0
+    weight = None if rows.weight is None else rows.weight[away]
+    return float(QuantileLoss(0.9).initial_score(distance[away], weight)[0]) if away.any() else 1.0

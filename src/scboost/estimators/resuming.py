@@ -1,0 +1,85 @@
+"""Going on with an earlier fit: what must be the same, and what may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from scboost.boosting.training import Rows
+from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a fit was about, small enough to be kept with it.
+
+    Attributes
+    ----------
+    rows, target, weights, validation : int
+        Checksums, in the order of the rows.
+    columns : tuple
+        Number of columns and their names.
+    parameters : dict of str to str
+        Texts of the parameters that must not change.
+    """
+
+    rows: int
+    target: int
+    weights: int
+    validation: int
+    columns: tuple[Any, ...]
+    parameters: dict[str, str]
+
+    @classmethod
+    def of(cls, estimator: Any, rows: Rows, validation: Rows | None) -> Identity:
+        """Take the identity of a fit that is about to begin."""
+        names = getattr(estimator, "feature_names_in_", None)
+        parameters = {
+            name: _text(value)
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in MAY_CHANGE_IN_WARM_START
+        }
+        if not isinstance(estimator.random_state, int | np.integer | None):
+            parameters.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
+        return cls(
+            rows=crc32(rows.keys().tobytes()),
+            target=crc32(rows.y.tobytes()),
+            weights=0 if rows.weight is None else crc32(rows.weight.tobytes()),
+            validation=0 if validation is None else crc32(validation.keys().tobytes(), crc32(validation.y.tobytes())),
+            columns=(estimator.n_features_in_, *(() if names is None else map(str, names))),
+            parameters=parameters,
+        )
+
+    def check_same(self, now: Identity) -> None:
+        """Raise ValueError that names what has changed."""
+        if self.columns != now.columns:
+            raise ValueError(
+                f"The fit to go on with had the columns {_columns(self)}, X has {_columns(now)}; give the same "
+                "columns in the same order, or start anew with warm_start=False or a clone."
+            )
+        for name, old in self.parameters.items():
+            if now.parameters.get(name, old) != old:
+                raise ValueError(
+                    f"{name}={now.parameters[name]} was {old} in the fit to go on with. Between two fits with "
+                    f"warm_start=True only {', '.join(sorted(MAY_CHANGE_IN_WARM_START))} may change; use "
+                    "warm_start=False, or a clone, to start anew."
+                )
+        parts = {"rows": "X", "target": "y", "weights": "sample_weight", "validation": "the validation rows"}
+        changed = [said for name, said in parts.items() if getattr(self, name) != getattr(now, name)]
+        if changed:
+            raise ValueError(
+                f"warm_start=True goes on with the first fit and needs its rows, but {' and '.join(changed)} "
+                f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False, or a clone, to start anew."
+            )
+
+
+def _columns(identity: Identity) -> str:
+    number, *names = identity.columns
+    return str(names) if names else f"0 to {number - 1}, without names"
+
+
+def _text(value: Any) -> str:
+    return str(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
