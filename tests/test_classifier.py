@@ -240,7 +240,8 @@ def test_shap_values_add_up_to_the_score(many, weighting):
 
 
 def test_the_shap_package_reads_the_native_model():
-    shap = pytest.importorskip("shap")
+    # Earlier ones cannot read the intercept that XGBoost 3.1 and later write; there is no later one for Python 3.10.
+    shap = pytest.importorskip("shap", minversion="0.50")
     model = model_of({}).fit(X2, y2)
     explainer = shap.TreeExplainer(model.get_booster())
     values = explainer.shap_values(X2)

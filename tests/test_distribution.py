@@ -65,6 +65,7 @@ def test_the_sdist_contains_the_repository(unpacked):
 
 
 def test_the_tests_of_the_sdist_collect_and_pass(unpacked):
+    pytest.importorskip("optuna", reason="the lab's tests need the lab's dependencies")
     paths = os.pathsep.join([str(unpacked / "src"), str(unpacked / "lab" / "src")])
     options = {"cwd": unpacked, "env": {**os.environ, "PYTHONPATH": paths}}
     pytest_here = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -123,7 +124,7 @@ def test_the_version_matrix_tests_the_lowest_versions_of_pyproject():
     everything, newest, *others = compat.environments("3.13")
     lowest = compat.pins(everything)
     assert {"numpy==1.26", "scikit-learn==1.6", "threadpoolctl==3.1"} <= set(lowest)
-    assert all("==" in pin for pin in lowest)
+    assert all("==" in pin for pin in lowest if pin not in everything.limits)
     assert not any("==" in pin for pin in compat.pins(newest))
     one = next(environment for environment in others if environment.name == "scikit-learn-lowest")
     assert [pin for pin in compat.pins(one) if "==" in pin] == ["scikit-learn==1.6"]

@@ -141,7 +141,7 @@ def test_categories_by_name_by_number_or_not_at_all():
 
 @pytest.mark.parametrize("case", ["binary", "classes", "regression", "poisson"])
 def test_shap_explains_the_exported_model(case):
-    shap = pytest.importorskip("shap")
+    shap = pytest.importorskip("shap", minversion="0.50")  # see test_classifier
     model, X = fitted(case)
     found = shap.TreeExplainer(model.to_xgboost()).shap_values(X)
     own = model.shap_values(X)
