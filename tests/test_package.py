@@ -2,6 +2,8 @@
 
 import importlib.resources
 import inspect
+import operator
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -192,6 +194,18 @@ def test_no_module_imports_a_layer_above_its_own():
 def test_the_picture_of_the_imports_is_up_to_date():
     drawn = architecture.arrows(architecture.PICTURE.read_text())
     assert drawn == {f"{a} imports {b}" for a, b in import_graph.layer_edges(IMPORTS)}, "run tools/architecture.py"
+
+
+def test_the_names_in_the_architecture_page_exist():
+    layers = "|".join(import_graph.LAYERS)
+    walks, _, _ = architecture.PAGE.read_text().partition("## Size")  # where the files of 0.1.0 are listed
+    names = re.findall(rf"`((?:{layers})\.[\w.]+)`", walks)
+    assert len(names) > 30
+    for name in names:
+        module = max((known for known in MODULES if f"{name}.".startswith(f"{known}.")), key=len)
+        attributes = name.removeprefix(module).lstrip(".")
+        if attributes:
+            operator.attrgetter(attributes)(importlib.import_module(f"scboost.{module}"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import io
 import re
 import subprocess
 import sys
+import textwrap
 import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ def picture(modules: Iterable[str], imports: list[import_graph.Import]) -> str:
         layer for layer in reversed(import_graph.LAYERS) if any(name.partition(".")[0] == layer for name in names)
     ]
     edges = import_graph.layer_edges(imports)
-    left, width, height, gap = 10, 470, 74, 26
+    left, width, height, gap = 10, 520, 88, 22
     top = {layer: 10 + i * (height + gap) for i, layer in enumerate(layers)}
     body = []
     # Every arrow has an end of its own on the right side of each box.
@@ -172,7 +173,7 @@ def picture(modules: Iterable[str], imports: list[import_graph.Import]) -> str:
         start, end = ends[importing, edge], ends[imported, edge]
         colour = COLOURS[layers.index(importing) % len(COLOURS)]
         x = left + width
-        bend = x + 40 + 0.55 * abs(end - start)
+        bend = x + 40 + 0.47 * abs(end - start)
         body.append(
             f'<path d="M{x} {start:.0f} C{bend:.0f} {start:.0f} {bend:.0f} {end:.0f} {x + 3} {end:.0f}" fill="none" '
             f'stroke="{colour}" stroke-width="1.6" marker-end="url(#arrow)">'
@@ -192,8 +193,11 @@ def picture(modules: Iterable[str], imports: list[import_graph.Import]) -> str:
         body += [
             f'<rect {box} fill="white" stroke="{colour}" stroke-width="2"/>',
             f'<text x="{left + 12}" y="{y + 22}" font-weight="bold" font-size="15">{escape(layer)}</text>',
-            f'<text x="{left + 12}" y="{y + 43}" font-size="12">{escape(", ".join(inside))}</text>',
-            f'<text x="{left + 12}" y="{y + 62}" font-size="11" fill="#777777">{known}</text>',
+            *(
+                f'<text x="{left + 12}" y="{y + 42 + 16 * row}" font-size="12">{escape(line)}</text>'
+                for row, line in enumerate(textwrap.wrap(", ".join(inside), 78))
+            ),
+            f'<text x="{left + 12}" y="{y + 78}" font-size="11" fill="#777777">{known}</text>',
         ]
     total_height = 10 + len(layers) * (height + gap)
     return (
