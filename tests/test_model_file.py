@@ -3,8 +3,10 @@
 import base64
 import copy
 import functools
+import importlib.util
 import json
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,7 +178,7 @@ def test_what_cannot_be_stored_is_said(tmp_path):
     with pytest.raises(ValueError, match=r"must end in one of .json, .ubj"):
         SCBoostClassifier(**FAST).fit(X, y).save_model(tmp_path / "a.pkl")
     drawn = SCBoostClassifier(**{**FAST, "random_state": np.random.RandomState(0)}).fit(X, y)
-    with pytest.warns(UserWarning, match="random_state holds a RandomState"):
+    with pytest.warns(UserWarning, match=r"random_state=RandomState.* cannot be stored"):
         drawn.save_model(tmp_path / "a.ubj")
     assert load_model(tmp_path / "a.ubj").random_state is None
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.ubj"]
@@ -206,6 +208,41 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.ubj"]
     assert stat.S_ISREG(path.stat().st_mode)
+
+
+# --- files of released schemas ----------------------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).parent / "golden"
+KEPT = [
+    (expected, name) for expected in sorted(GOLDEN.glob("schema?.json")) for name in json.loads(expected.read_text())
+]
+
+
+def golden_rows(model):
+    spec = importlib.util.spec_from_file_location("golden", GOLDEN / "make.py")
+    golden = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(golden)
+    table, _ = golden.rows()
+    return golden.categorical(table) if hasattr(model, "feature_names_in_") else table.to_numpy()[:, :4].astype(float)
+
+
+@pytest.mark.parametrize(("expected", "name"), KEPT, ids=[f"{e.stem} {n}" for e, n in KEPT])
+def test_files_of_every_released_schema_are_read(expected, name):
+    wanted = json.loads(expected.read_text())[name]
+    model = load_model(GOLDEN / f"{expected.stem}-{name}")
+    X = golden_rows(model)
+    found = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+    np.testing.assert_allclose(found, wanted["predictions"], rtol=1e-6, atol=1e-7)
+    for values, known in [(model.predict(X), "labels"), (list(model.staged_predict(X))[1], "after two rounds")]:
+        if hasattr(model, "classes_"):
+            assert values.tolist() == wanted[known]
+        else:
+            np.testing.assert_allclose(values, wanted[known], rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(model.weights_, wanted["weights"])
+
+
+def test_there_is_a_file_of_this_schema():
+    assert (GOLDEN / f"schema{model_file.SCHEMA}.json").exists()
 
 
 # --- broken files ----------------------------------------------------------------------------------------------------
@@ -254,8 +291,8 @@ def _schema(value):
 
 def _array(name, change):
     def apply(own):
-        values = model_file._unpack(own[name])
-        own[name] = model_file._pack(change(values))
+        values = model_file.unpack(own[name])
+        own[name] = model_file.pack(change(values))
 
     return apply
 

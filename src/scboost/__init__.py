@@ -7,7 +7,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 
 from scboost._version import __version__ as __version__
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.callbacks import Checkpoint
+from scboost.estimators.checkpoint import Checkpoint
 from scboost.estimators.exports import numeric_rows, to_onnx, to_treelite
 from scboost.estimators.model_file import load_model
 from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix

@@ -219,6 +219,9 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         resume: Training | None,
     ) -> None:
         check_together(self)
+        for callback in self.callbacks or ():
+            if hasattr(callback, "begin"):
+                callback.begin(self)
         matrix = encode(self, X, fitting=True)
         rows, loss = self._learn_target(target_vector(y, matrix), matrix, sample_weight)
         validation = self._given_validation(*validation_data, loss)

@@ -1,24 +1,20 @@
-"""Callbacks: who is told of the rounds of a fit, and a checkpoint that a fit can be resumed from.
+"""Callbacks: who is told of the rounds of a fit.
 
 There is one protocol: a callback is called as ``callback(model)`` after every round of the model that is kept, and a
-true answer stops the fit. Callbacks of scikit-learn's own protocol, given to ``set_callbacks``, are told of the same
-rounds.
+true answer stops the fit; if it has a method ``begin``, ``begin(model)`` is called before the first round. Callbacks of
+scikit-learn's own protocol, given to ``set_callbacks``, are told of the same rounds.
 """
 
 from __future__ import annotations
 
 import copy
-import os
-import pickle
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from scboost.boosting.training import Training
 from scboost.estimators.progress import Progress
 
-__all__ = ["CallbackSupportMixin", "Checkpoint", "RoundObserver", "Tasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -30,87 +26,6 @@ except ImportError:  # the protocol came with scikit-learn 1.9
     def with_callbacks(method: Any) -> Any:
         """Return the method: this scikit-learn has no callbacks."""
         return method
-
-
-# Attributes of scikit-learn's callbacks, which belong to the running fit.
-_OF_THIS_FIT = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
-
-
-class Checkpoint:
-    """Callback that writes an estimator to disk every few rounds, so that a killed fit can be resumed.
-
-    The file is replaced in one step: it always holds a complete checkpoint. It is a pickle; load only your own.
-
-    Parameters
-    ----------
-    path : str or Path
-        File to write; its folder must exist.
-    every : int, default=10
-        Number of rounds between two checkpoints.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np
-    >>> from sklearn.datasets import make_classification
-    >>> from scboost import SCBoostClassifier
-    >>> X, y = make_classification(random_state=0)
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> checkpoint = Checkpoint(f"{folder.name}/fit.checkpoint", every=4)
-    >>> model = SCBoostClassifier(n_estimators=10, random_state=0, callbacks=[checkpoint]).fit(X, y)
-    >>> resumed = checkpoint.load()  # as after a crash in round 9 or 10
-    >>> resumed.n_estimators_
-    8
-    >>> resumed = resumed.fit(X, y)
-    >>> bool(np.array_equal(resumed.predict_proba(X), model.predict_proba(X)))
-    True
-    >>> folder.cleanup()
-    """
-
-    def __init__(self, path: str | os.PathLike[str], every: int = 10) -> None:
-        if every < 1:
-            raise ValueError(f"every={every!r} must be a number of rounds of at least 1.")
-        self.path = Path(path)
-        self.every = every
-
-    def __call__(self, estimator: Any) -> None:
-        """Write the estimator if it is time to."""
-        if estimator.preset == "best" or (estimator.weighting is not None and estimator.weighting_rows != "holdout"):
-            raise ValueError(
-                f"A checkpoint cannot resume preset={estimator.preset!r} with weighting_rows="
-                f"{estimator.weighting_rows!r}, which grows several models; use weighting_rows='holdout' or "
-                "weighting=None, and another preset than 'best'."
-            )
-        if estimator.n_estimators_ % self.every:
-            return
-        kept = copy.copy(estimator)
-        kept.warm_start = True
-        kept.n_estimators = estimator._n_rounds_asked  # noqa: SLF001 - a number, also where the data chose it
-        kept.callbacks = None  # others than this one may hold what cannot be pickled
-        for name in _OF_THIS_FIT:
-            vars(kept).pop(name, None)
-        with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=self.path.name, delete=False) as stream:
-            try:
-                pickle.dump(kept, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-                Path(stream.name).replace(self.path)
-            except BaseException:
-                Path(stream.name).unlink()
-                raise
-
-    def load(self) -> Any:
-        """Read the estimator of the last checkpoint.
-
-        Returns
-        -------
-        estimator
-            Fitted with the rounds done so far. It has ``warm_start=True`` and this callback: ``fit`` with the same rows
-            does the remaining rounds, and the result equals that of a fit without interruption, bit for bit. Other
-            callbacks have to be set again.
-        """
-        with self.path.open("rb") as stream:
-            estimator = pickle.load(stream)  # noqa: S301 - the user's own file
-        return estimator.set_params(callbacks=[self])
 
 
 class RoundObserver:

@@ -55,6 +55,13 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix not in _FORMATS:
         raise ValueError(f"path={str(path)!r} must end in one of {', '.join(_FORMATS)}.")
+    for name in _left_out(model):
+        warnings.warn(
+            f"{name}={getattr(model, name)!r} is no number, text, list or the like, and cannot be stored in a model "
+            f"file. After loading, {name} is what it is by default.",
+            UserWarning,
+            stacklevel=3,
+        )
     document = to_document(model)
     write_file(target, document.encode_json() if target.suffix == ".json" else document.encode())
 
@@ -71,10 +78,10 @@ def to_document(model: Any) -> Document:
         "columns": _pack_columns(model._columns),  # noqa: SLF001
         "sparse": bool(model._sparse),  # noqa: SLF001
         "loss": _pack_loss(model._loss),  # noqa: SLF001
-        "fitted": {name: _pack(value, name) for name, value in vars(model).items() if _is_fitted_attribute(name)},
-        "weights": _pack(ensemble.weights),
-        "intercept": _pack(ensemble.intercept),
-        "leaf_values": _pack(ensemble.leaf_values()),
+        "fitted": {name: pack(value, name) for name, value in vars(model).items() if _is_fitted_attribute(name)},
+        "weights": pack(ensemble.weights),
+        "intercept": pack(ensemble.intercept),
+        "leaf_values": pack(ensemble.leaf_values()),
         "dropped_trees": base64.b64encode(ubjson.encode(ensemble.dropped())).decode(),
     }
     document = ensemble.document().with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
@@ -111,39 +118,43 @@ def _is_fitted_attribute(name: str) -> bool:
 
 
 def _pack_parameters(model: Any) -> dict[str, Any]:
-    packed = {}
+    skipped = {*_OF_THE_PROCESS, *_left_out(model)}
+    return {name: pack(v, name) for name, v in model.get_params(deep=False).items() if name not in skipped}
+
+
+def _left_out(model: Any) -> list[str]:
+    """Names of the parameters that hold objects which a file cannot store."""
+    names = []
     for name, value in model.get_params(deep=False).items():
-        if name in _OF_THE_PROCESS:
-            continue
         try:
-            packed[name] = _pack(value, name)
-        except ValueError as error:
-            warnings.warn(f"{error} After loading, {name} is what it is by default.", UserWarning, stacklevel=4)
-    return packed
+            pack(value if name not in _OF_THE_PROCESS else None, name)
+        except ValueError:
+            names.append(name)
+    return names
 
 
-def _pack(value: Any, name: str = "") -> Any:
+def pack(value: Any, name: str = "") -> Any:
     """Turn a value into what JSON has, with a tag where JSON has no such type."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
         return float(value) if np.isfinite(value) else {"float": str(float(value))}
     if isinstance(value, np.generic):
-        return _pack(value.item(), name)
+        return pack(value.item(), name)
     if isinstance(value, list):
-        return [_pack(item, name) for item in value]
+        return [pack(item, name) for item in value]
     if isinstance(value, tuple):
-        return {"tuple": [_pack(item, name) for item in value]}
+        return {"tuple": [pack(item, name) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[_pack(key, name), _pack(item, name)] for key, item in value.items()]}
+        return {"dict": [[pack(key, name), pack(item, name)] for key, item in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
         code = value.dtype.newbyteorder("<").str
         data = np.ascontiguousarray(value).astype(code).tobytes()
         return {"array": code, "shape": list(value.shape), "data": base64.b64encode(data).decode()}
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "UO":
-        return {"array": value.dtype.kind, "values": [_pack(item, name) for item in value.tolist()]}
+        return {"array": value.dtype.kind, "values": [pack(item, name) for item in value.tolist()]}
     if isinstance(value, Weights):
-        fields = {field.name: _pack(getattr(value, field.name), name) for field in dataclasses.fields(value)}
+        fields = {field.name: pack(getattr(value, field.name), name) for field in dataclasses.fields(value)}
         return {"weights": fields}
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     raise ValueError(
@@ -269,7 +280,7 @@ class _Reader:
         known = {cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor)}
         _require(own["estimator"] in known, f"unknown estimator {own['estimator']!r:.40}")
         model: Any = known[own["estimator"]]()
-        parameters = {name: _unpack(value) for name, value in own["parameters"].items()}
+        parameters = {name: unpack(value) for name, value in own["parameters"].items()}
         unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
@@ -281,20 +292,20 @@ class _Reader:
             _require(
                 not isinstance(getattr(type(model), name, None), property), f"{name} is not an attribute of its own"
             )
-            setattr(model, name, _unpack(value))
+            setattr(model, name, unpack(value))
         model._loss = loss = self._loss()  # noqa: SLF001
         model._columns = self._columns()  # noqa: SLF001
         _require(isinstance(own["sparse"], bool), "sparse is neither true nor false")
         model._sparse = own["sparse"]  # noqa: SLF001
         self._check_columns(model)
         self._check_classes(model, loss)
-        intercept = _float64(_unpack(own["intercept"]), "intercept")
+        intercept = _float64(unpack(own["intercept"]), "intercept")
         _require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
         _require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
         _require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
         ensemble: TreeEnsemble = model._make_ensemble(loss)(intercept)  # noqa: SLF001
-        weights = _float64(_unpack(own["weights"]), "weights")
-        leaf_values = _unpack(own["leaf_values"])
+        weights = _float64(unpack(own["weights"]), "weights")
+        leaf_values = unpack(own["leaf_values"])
         _require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
         _require(leaf_values.ndim == 1, "leaf_values are not a vector")
         dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
@@ -358,23 +369,23 @@ class _Reader:
             _require(len(set(classes.tolist())) == n_classes, "a class comes twice")
 
 
-def _unpack(value: Any) -> Any:
-    """Undo :func:`_pack`."""
+def unpack(value: Any) -> Any:
+    """Undo :func:`pack`."""
     if isinstance(value, list):
-        return [_unpack(item) for item in value]
+        return [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"float"}:
         _require(value["float"] in {"inf", "-inf", "nan"}, f"unknown number {value['float']!r:.40}")
         return float(value["float"])
     if set(value) == {"tuple"}:
-        return tuple(_unpack(item) for item in value["tuple"])
+        return tuple(unpack(item) for item in value["tuple"])
     if set(value) == {"dict"}:
-        pairs = [(_unpack(key), _unpack(item)) for key, item in value["dict"]]
+        pairs = [(unpack(key), unpack(item)) for key, item in value["dict"]]
         _require(len(dict(pairs)) == len(pairs), "a key comes twice")
         return dict(pairs)
     if set(value) == {"weights"}:
-        return Weights(**{name: _unpack(item) for name, item in value["weights"].items()})
+        return Weights(**{name: unpack(item) for name, item in value["weights"].items()})
     if set(value) == {"array", "values"}:
         return _unpack_texts(value["array"], value["values"])
     _require(set(value) == {"array", "shape", "data"}, f"unknown kind of value with {sorted(value)!r:.80}")

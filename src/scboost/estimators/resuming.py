@@ -38,7 +38,7 @@ class Identity:
         """Take the identity of a fit that is about to begin."""
         names = getattr(estimator, "feature_names_in_", None)
         parameters = {
-            name: _text(value)
+            name: parameter_text(value)
             for name, value in estimator.get_params(deep=False).items()
             if name not in MAY_CHANGE_IN_WARM_START
         }
@@ -81,5 +81,6 @@ def _columns(identity: Identity) -> str:
     return str(names) if names else f"0 to {number - 1}, without names"
 
 
-def _text(value: Any) -> str:
+def parameter_text(value: Any) -> str:
+    """Text of a parameter's value, by which it is compared."""
     return str(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
