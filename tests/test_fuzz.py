@@ -45,8 +45,8 @@ def binary():
 def _changed(original):
     document = Document.decode(original.files[0])
     own = json.loads(document.attributes["scboost"])
-    values = model_file._unpack(own["leaf_values"])
-    own["leaf_values"] = model_file._pack(values + 1)
+    values = model_file.unpack(own["leaf_values"])
+    own["leaf_values"] = model_file.pack(values + 1)
     return document.with_learner(attributes={**document.attributes, "scboost": json.dumps(own)}).encode()
 
 

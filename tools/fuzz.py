@@ -24,7 +24,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -370,8 +370,8 @@ def _work(seed: int, numbers: range, current: Any, answer: Connection) -> None:
 _KNOWN: list[Original] = []
 
 
-def run(seed: int, n_mutants: int, minutes: float, report: Callable[[int, int], None]) -> dict[str, Any]:
-    """Run mutants 0, 1, 2, ... in worker processes, until all are done or the time is over."""
+def run(seed: int, n_mutants: int, minutes: float) -> Iterator[dict[str, Any]]:
+    """Run mutants 0, 1, 2, ... in worker processes until all are done or the time is over; yield the figures so far."""
     _KNOWN[:] = originals()
     context = multiprocessing.get_context("fork")
     counts: Counter[tuple[str, str]] = Counter()
@@ -396,17 +396,16 @@ def run(seed: int, n_mutants: int, minutes: float, report: Callable[[int, int], 
             counts["unknown", "violation"] += 1
             start = dead + 1
         worker.join()
-        report(start, len(violations))
-    outcomes: dict[str, dict[str, int]] = {}
-    for (label, outcome), n in sorted(counts.items()):
-        outcomes.setdefault(label, {})[outcome] = n
-    return {
-        "mutants": sum(counts.values()),
-        "violations": len(violations),
-        "outcomes": outcomes,
-        "first violations": violations[:20],
-        "minutes": round((time.monotonic() - begin) / 60, 1),
-    }
+        outcomes: dict[str, dict[str, int]] = {}
+        for (label, outcome), n in sorted(counts.items()):
+            outcomes.setdefault(label, {})[outcome] = n
+        yield {
+            "mutants": start,
+            "violations": len(violations),
+            "outcomes": outcomes,
+            "first violations": violations[:20],
+            "minutes": round((time.monotonic() - begin) / 60, 1),
+        }
 
 
 def main() -> int:
@@ -422,12 +421,7 @@ def main() -> int:
         print(*one(given.seed, given.only, originals()))
         return 0
 
-    def report(done: int, violations: int) -> None:
-        if done % 50_000 < CHUNK:
-            print(f"{done} mutants, {violations} violations", flush=True)
-
-    figures = run(given.seed, given.mutants, given.minutes, report)
-    figures = {
+    figures: dict[str, Any] = {
         "command": f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants} --minutes {given.minutes:g}",
         "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
         "versions": {
@@ -438,13 +432,22 @@ def main() -> int:
             "scboost": scboost.__version__,
             "schema": model_file.SCHEMA,
         },
-        **figures,
+        "violations": 0,
     }
+    for i, found in enumerate(run(given.seed, given.mutants, given.minutes)):
+        figures |= found
+        if i % 20 == 0:
+            print(f"{figures['mutants']} mutants, {figures['violations']} violations", flush=True)
+            _write(given.output, figures)
     print(json.dumps(figures, indent=2))
-    if given.output is not None:
-        given.output.parent.mkdir(parents=True, exist_ok=True)
-        given.output.write_text(json.dumps(figures, indent=2) + "\n")
+    _write(given.output, figures)
     return int(figures["violations"] > 0)
+
+
+def _write(path: Path | None, figures: dict[str, Any]) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":
