@@ -294,6 +294,40 @@ def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, sub
         assert a.loss == b.loss
 
 
+class Recorded(XGBoostEngine):
+    """Keeps the targets that it is asked to grow trees on."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.targets = []
+
+    def grow(self, target, curvature, seed):
+        self.targets.append(target.copy())
+        return super().grow(target, curvature, seed)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exploration_falls_with_the_root_of_the_loss_where_there_are_classes(name):
+    loss, make, _ = CASES[name]
+    X, y = make(n=400)
+    dials = replace(PLAIN, nu=0.7)
+    engine = Recorded(X, loss.n_outputs, PARAMS)
+    done, _ = run(loss, X, y, dials, 8, engine=engine)
+    F = np.zeros((loss.n_outputs, len(y)), dtype=np.float32)
+    draws = Draws(row_keys(X), dials.seed)
+    for t, (round_, target) in enumerate(zip(done, engine.targets, strict=True)):
+        r, curvature = loss.residual(np.asarray(y, dtype=np.float32), F)
+        sizes = np.mean(np.abs(r) / np.sqrt(curvature), axis=1)
+        dispersion = 1.0 if name == "logistic" else np.pi / 2 * np.mean(sizes**2)
+        share = np.sqrt(round_.loss / done[0].loss) if loss.n_classes else 1.0
+        for k in range(loss.n_outputs):
+            z = np.sqrt(dispersion * curvature[k]) * draws.normal(t, k)
+            np.testing.assert_allclose((target[k] - r[k]) @ z / (z @ z), 0.7 * share, atol=0.7 * 0.006)
+        F += dials.eta * np.stack([learner.predictions() for learner in round_.learners])
+    if loss.n_classes:
+        assert done[-1].loss < 0.8 * done[0].loss
+
+
 def test_row_sampling_follows_the_seed():
     X, y = two_classes()
     rounds = {

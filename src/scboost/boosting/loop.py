@@ -44,7 +44,8 @@ class Settings:
         Share of the rows that a round's structure and leaf values are learnt from.
     nu : float
         Exploration: size of the noise under which a learner's structure is chosen, in units of the noise that the
-        residuals themselves carry. Leaf values do not see it.
+        residuals themselves carry. Leaf values do not see it. Where there are classes, it falls with the root of the
+        training loss: easy data need little of it.
     seed : int
         Seed of everything random.
     """
@@ -79,12 +80,15 @@ class State:
         Number of rounds done.
     stop_reason : str
         Why no further round is possible; empty while one is.
+    first_loss : float
+        Mean training loss before the first round; NaN before it is known.
     """
 
     F: FloatArray
     projector: Projector | None
     round: int = 0
     stop_reason: str = ""
+    first_loss: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,10 @@ def boost(
         target = q
         if settings.nu > 0 and draws is not None:
             dispersion = 1.0 if loss.unit_dispersion else _dispersion(r, shape, rows)
-            target = q + _noise(draws, state.round, settings.nu * np.sqrt(dispersion), shape)
+            size = settings.nu * np.sqrt(dispersion)
+            if loss.n_classes:
+                size *= _fallen(state, mean_loss)
+            target = q + _noise(draws, state.round, size, shape)
         target, weighted_shape = _times(target, rows), _times(shape, rows)
         seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
         learners = engine.grow(target, weighted_shape, seed)
@@ -226,6 +233,16 @@ def boost(
             state.projector.append(predictions)
         state.round += 1
         yield Round(learners, projections, mean_loss)
+
+
+def _fallen(state: State, mean_loss: float) -> float:
+    """Root of the share of the first training loss that is left.
+
+    Rounded, so that the order in which rows are summed does not reach the noise.
+    """
+    if np.isnan(state.first_loss):
+        state.first_loss = mean_loss
+    return round(float(np.sqrt(mean_loss / state.first_loss)), 2) if state.first_loss > 0 else 1.0
 
 
 def _engine_seed(seed: int, round_: int) -> int:

@@ -39,7 +39,7 @@ class Suggested:
     """
 
     gamma: float = 0.5
-    nu: float = 0.5
+    nu: float = 0.7
     min_child_weight: float = 1.0
     rate: float = 1.0
 
@@ -263,7 +263,7 @@ class _RegressionLoss(Loss):
 
     translation_invariant = True
     constant_curvature = True
-    suggested = Suggested(gamma=0.7, nu=0.3, rate=2.0)
+    suggested = Suggested(gamma=0.7, nu=0.3)
 
     def check_target(self, y: FloatArray, name: str) -> None:
         _check_span(y, name)

@@ -103,8 +103,9 @@ PARAMETERS = """\
     exploration : float or "auto", default="auto"
         Size of the noise under which the structure of a tree is chosen, in units of the noise that the residuals
         themselves carry. Leaf values do not see it. It makes many rounds safe; 0 switches it off. The noise follows
-        from the values in a row and ``random_state``: the order of rows does not matter. "auto" is 0.5 for classes, 0.3
-        for numbers, and 0 for quantiles and absolute error.
+        from the values in a row and ``random_state``: the order of rows does not matter. For classes this is the size
+        in the first round, which falls with the root of the training loss: easy data need little noise. "auto" is 0.7
+        for classes, 0.3 for numbers, and 0 for quantiles and absolute error.
     leaf_rule : {"newton", "mean"}, default="newton"
         Leaf values: Newton steps on the full residual, or means of the projected one (the paper's).
     init : {"prior", "zero"}, default="prior"
@@ -360,7 +361,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
     rate = estimator.learning_rate
     if rate == "auto":
         rate = auto_learning_rate(rows.total_weight(), n_rounds, many_classes=loss.n_outputs > 1)
-        rate = min(suggested.rate * rate, _LARGEST_RATE) if given == "auto" else rate
+        rate = min(suggested.rate * rate, _LARGEST_RATE) if open_number else rate
     speed = 1
     if choosing is not None and weighting is None:
         speed = min(_CHOOSING_SPEED, max(int(_LARGEST_RATE / rate), 1))
