@@ -34,6 +34,7 @@ from scboost.estimators.fitting import (
     make_folds,
 )
 from scboost.estimators.intake import encode, interaction_groups, monotone_signs, target_vector
+from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan
 from scboost.estimators.resuming import Identity
 from scboost.estimators.trees import read_trees, reweight_trees
@@ -146,8 +147,30 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
         """Return the validation rows, with the target as the loss takes it."""
 
+    def set_params(self: _Self, **params: Any) -> _Self:  # noqa: PYI019 - typing.Self came with Python 3.11
+        """Set parameters, as in scikit-learn.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name; those of ``estimator`` as ``estimator__name``.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        known = list(self.get_params(deep=False))
+        unknown = [name for name in params if name.partition("__")[0] not in known]
+        if unknown:
+            said = " ".join(advice(name, known) for name in unknown)
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for estimator {type(self).__name__}. {said}")
+        super().set_params(**params)
+        return self
+
     # --- fitting -------------------------------------------------------------------------------------------------
 
+    @explains_foreign_arguments
     @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(  # noqa: PYI019 - typing.Self came with Python 3.11

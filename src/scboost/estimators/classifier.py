@@ -17,6 +17,7 @@ from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss
 from scboost.boosting.training import Rows
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import make_rows
+from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
 
 
@@ -59,6 +60,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
+    @explains_foreign_arguments
     def __init__(
         self,
         *,

@@ -16,6 +16,7 @@ from scboost.boosting.losses import HuberLoss, Loss, PoissonLoss, QuantileLoss, 
 from scboost.boosting.training import Rows
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import make_rows, numbers
+from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
 
 
@@ -68,6 +69,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         "huber_delta": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    @explains_foreign_arguments
     def __init__(
         self,
         *,

@@ -1,0 +1,195 @@
+"""Arguments of other boosting libraries, and what does the same here: for error messages and for the documentation."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Foreign(NamedTuple):
+    """An argument of other libraries.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the argument, all with the same meaning.
+    libraries : str
+        Which libraries have it.
+    here : str
+        What does the same here, or that nothing does.
+    """
+
+    names: tuple[str, ...]
+    libraries: str
+    here: str
+
+
+def _foreign(names: str, libraries: str, here: str) -> Foreign:
+    return Foreign(tuple(names.split()), libraries, here)
+
+
+_ROWS_OF_CATEGORIES = (
+    'string and categorical columns of a table are categorical: give a pandas column the dtype "category".'
+)
+FOREIGN = (
+    _foreign("iterations num_boost_round num_iterations num_trees max_iter", "XLCS", "use n_estimators."),
+    _foreign("eta", "XLC", "use learning_rate."),
+    _foreign("depth", "C", "use max_depth."),
+    _foreign("num_leaves max_leaf_nodes", "LS", "use max_leaves."),
+    _foreign(
+        "min_child_samples min_data_in_leaf min_samples_leaf",
+        "LCS",
+        "use min_child_weight, a sum of curvatures: 1 a row for squared error, p (1 - p) a row for two classes.",
+    ),
+    _foreign("min_sum_hessian_in_leaf", "L", "use min_child_weight."),
+    _foreign("lambda_l2 l2_leaf_reg l2_regularization lambda", "XLCS", "use reg_lambda."),
+    _foreign("reg_alpha alpha lambda_l1", "XL", "there is none; reg_lambda penalises leaf values by their squares."),
+    _foreign(
+        "gamma min_split_loss min_split_gain min_gain_to_split",
+        "XL",
+        "there is none; max_leaves, max_depth and min_child_weight limit the trees.",
+    ),
+    _foreign(
+        "max_delta_step max_leaf_output", "XL", "there is none; reg_lambda and min_child_weight damp leaf values."
+    ),
+    _foreign("bagging_fraction", "L", "use subsample."),
+    _foreign("bagging_freq subsample_freq", "L", "leave it out: with subsample below 1 every round draws anew."),
+    _foreign("bagging_temperature bootstrap_type sampling_method", "XC", "there is none; see subsample."),
+    _foreign("feature_fraction rsm", "LC", "use colsample_bytree."),
+    _foreign(
+        "colsample_bylevel colsample_bynode feature_fraction_bynode max_features",
+        "XLCS",
+        "use colsample_bytree, which draws columns for each tree.",
+    ),
+    _foreign("max_bins border_count", "CS", "use max_bin."),
+    _foreign(
+        "subsample_for_bin validate_parameters", "XL", "leave it out: all rows are binned, all arguments checked."
+    ),
+    _foreign("random_strength", "C", "use exploration, the size of the noise under which a tree is chosen."),
+    _foreign(
+        "objective loss_function application",
+        "XLC",
+        "use loss= of SCBoostRegressor; SCBoostClassifier reads the number of classes from y.",
+    ),
+    _foreign("num_class classes_count", "XLC", "leave it out: the classes are those of y."),
+    _foreign("use_label_encoder", "X", "leave it out: labels may be of any type."),
+    _foreign("tweedie_variance_power", "XL", "there is none."),
+    _foreign("quantile_alpha", "X", "use quantile= of SCBoostRegressor, with loss='quantile'."),
+    _foreign("huber_slope", "X", "use huber_delta= of SCBoostRegressor, with loss='huber'."),
+    _foreign(
+        "early_stopping_rounds early_stopping_round od_wait od_pval od_type",
+        "XLC",
+        "use early_stopping=True, n_iter_no_change=50 in the constructor, and X_val=, y_val= in fit; with "
+        "n_estimators='auto', the default, the number of rounds is chosen without them, too.",
+    ),
+    _foreign("eval_metric metric custom_metric scoring", "XLCS", "there is none: the loss on validation rows decides."),
+    _foreign("use_best_model", "C", "leave it out: with validation rows, the rounds up to the best are used."),
+    _foreign(
+        "eval_set eval_X eval_y",
+        "XLC",
+        "use X_val=, y_val= in fit (one set). The loss on them is training_log_['validation_loss'].",
+    ),
+    _foreign("sample_weight_eval_set eval_sample_weight", "XL", "use sample_weight_val= in fit."),
+    _foreign("eval_names eval_class_weight eval_init_score", "L", "there is none; see X_val=, y_val= in fit."),
+    _foreign(
+        "scale_pos_weight",
+        "XLC",
+        "use class_weight={0: 1, 1: w} of SCBoostClassifier, with the labels of y as keys.",
+    ),
+    _foreign("is_unbalance auto_class_weights", "LC", "use class_weight='balanced' of SCBoostClassifier."),
+    _foreign("class_weights", "C", "use class_weight={label: weight, ...} of SCBoostClassifier."),
+    _foreign(
+        "tree_method booster boosting_type boosting", "XLC", "leave it out: trees are XGBoost's 'hist' trees, always."
+    ),
+    _foreign("grow_policy", "XC", "use max_leaves (best leaf first) or max_depth with max_leaves=None (by level)."),
+    _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
+    _foreign("multi_strategy", "X", "there is none: one tree for each output."),
+    _foreign("base_score boost_from_average", "XLC", "use init='prior' (the best constant, the default) or 'zero'."),
+    _foreign(
+        "base_margin base_margin_eval_set init_score baseline",
+        "XLC",
+        "there is none: every row starts at the same score; see init.",
+    ),
+    _foreign("missing", "X", "leave it out: NaN is missing. Replace other marks by NaN."),
+    _foreign(
+        "enable_categorical cat_features categorical_feature categorical_features feature_types",
+        "XLCS",
+        _ROWS_OF_CATEGORIES,
+    ),
+    _foreign("max_cat_to_onehot max_cat_threshold one_hot_max_size cat_smooth cat_l2", "XLC", "there is none."),
+    _foreign("feature_name feature_names feature_weights", "XLC", "give X as a table with named columns."),
+    _foreign("monotonic_cst", "S", "use monotone_constraints."),
+    _foreign("interaction_cst", "S", "use interaction_constraints."),
+    _foreign("random_seed seed", "XLC", "use random_state."),
+    _foreign("nthread num_threads thread_count", "XLC", "use n_jobs; None means all threads."),
+    _foreign("verbosity silent verbose_eval logging_level metric_period", "XLC", "use verbose=1 for a progress bar."),
+    _foreign("device device_type task_type gpu_id predictor", "XLC", "there is none: trees are grown on the CPU."),
+    _foreign("importance_type", "XL", "leave it out: feature_importances_ is the share of each column in the gain."),
+    _foreign("xgb_model init_model", "XLC", "use warm_start=True and call fit again with more rounds."),
+    _foreign("extra_trees linear_tree path_smooth leaf_estimation_method", "LC", "there is none."),
+    _foreign("train_dir allow_writing_files", "C", "leave it out: nothing is written unless you ask; see Checkpoint."),
+    _foreign("plot", "C", "there is none; plot training_log_ after the fit."),
+)
+"""The table, in the order of the documentation."""
+
+LIBRARIES = {"X": "XGBoost", "L": "LightGBM", "C": "CatBoost", "S": "scikit-learn"}
+"""Names of the libraries by their letters in the table."""
+
+
+def advice(name: str, known: list[str]) -> str:
+    """Say what to write in place of an argument that does not exist.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    known : list of str
+        Arguments that would be right in its place.
+    """
+    for foreign in FOREIGN:
+        if name in foreign.names:
+            return f"{name!r} is an argument of {spelled(foreign.libraries)}; here, {foreign.here}"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"{name!r} is unknown" + (f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}.")
+
+
+def spelled(letters: str) -> str:
+    """Names of libraries, from their letters: ``"XL"`` is "XGBoost and LightGBM"."""
+    names = [LIBRARIES[letter] for letter in letters]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def explains_foreign_arguments(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a constructor or ``fit`` so that unknown keywords are answered with what to write instead."""
+    known = [
+        name
+        for name, parameter in inspect.signature(method).parameters.items()
+        if name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+
+    @functools.wraps(method)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        unknown = [name for name in kwargs if name not in known]
+        if unknown:
+            said = " ".join(_advice_with_place(name, args[0], method.__name__, known) for name in unknown)
+            called = type(args[0]).__name__ + ("" if method.__name__ == "__init__" else f".{method.__name__}")
+            raise TypeError(f"{called}() got an unexpected keyword argument {unknown[0]!r}. {said}")
+        return method(*args, **kwargs)
+
+    return checked
+
+
+def _advice_with_place(name: str, estimator: Any, method: str, known: list[str]) -> str:
+    """Advice on an argument that may exist elsewhere in the same class."""
+    cls = type(estimator)
+    if method == "fit" and name in inspect.signature(cls).parameters:
+        return f"{name!r} is an argument of the constructor: {cls.__name__}({name}=...)."
+    if method == "__init__" and name in inspect.signature(cls.fit).parameters:
+        return f"{name!r} is an argument of fit: {cls.__name__}().fit(X, y, {name}=...)."
+    return advice(name, known)

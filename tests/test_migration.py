@@ -1,0 +1,96 @@
+"""Coming from other libraries: each of their arguments is answered with what to write here."""
+
+import inspect
+
+import lightgbm
+import pytest
+import xgboost
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+import coming_from
+from data_makers import two_classes
+from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.migration import FOREIGN
+
+NAMES = [name for foreign in FOREIGN for name in foreign.names]
+OURS = {*inspect.signature(SCBoostClassifier).parameters, *inspect.signature(SCBoostRegressor).parameters}
+
+
+@pytest.mark.parametrize("cls", [SCBoostClassifier, SCBoostRegressor])
+def test_the_constructor_answers_every_argument_of_the_table(cls):
+    for foreign in FOREIGN:
+        for name in foreign.names:
+            with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'") as caught:
+                cls(**{name: 1})
+            assert foreign.here in str(caught.value)
+
+
+def test_fit_answers_every_argument_of_the_table():
+    X, y = two_classes(n=40)
+    for foreign in FOREIGN:
+        for name in foreign.names:
+            with pytest.raises(TypeError, match=name) as caught:
+                SCBoostClassifier().fit(X, y, **{name: 1})
+            assert foreign.here in str(caught.value)
+
+
+def test_set_params_answers_as_the_constructor_and_stays_an_error_of_value():
+    with pytest.raises(ValueError, match=r"Invalid parameter 'num_leaves'.*use max_leaves"):
+        SCBoostClassifier().set_params(num_leaves=7)
+    assert SCBoostClassifier().set_params(max_leaves=7).max_leaves == 7
+
+
+def test_all_unknown_arguments_are_answered_at_once_and_slips_of_the_pen_are_named():
+    with pytest.raises(TypeError, match=r"use max_leaves.*use reg_lambda"):
+        SCBoostClassifier(num_leaves=7, l2_leaf_reg=1)
+    with pytest.raises(TypeError, match="did you mean 'max_depth'"):
+        SCBoostClassifier(maxdepth=3)
+    with pytest.raises(TypeError, match="'zzz' is unknown; there are preset, "):
+        SCBoostClassifier(zzz=3)
+
+
+def test_an_argument_in_the_wrong_place_is_sent_to_the_right_one():
+    X, y = two_classes(n=40)
+    with pytest.raises(TypeError, match=r"SCBoostClassifier\(verbose=\.\.\.\)"):
+        SCBoostClassifier().fit(X, y, verbose=1)
+    with pytest.raises(TypeError, match="is an argument of fit"):
+        SCBoostClassifier(X_val=X)
+
+
+def test_the_table_names_arguments_once_none_of_ours_and_only_parameters_that_exist():
+    assert not set(NAMES) & OURS
+    assert len(NAMES) == len(set(NAMES))
+    fit = inspect.signature(SCBoostClassifier.fit).parameters
+    for foreign in FOREIGN:
+        if foreign.here.startswith("use "):
+            first = foreign.here.split()[1].strip(".,;").partition("=")[0]
+            assert first in OURS | set(fit), foreign
+
+
+PEERS = {
+    "X": [xgboost.XGBClassifier, xgboost.XGBRegressor, xgboost.XGBModel],
+    "L": [lightgbm.LGBMClassifier],
+    "S": [HistGradientBoostingClassifier, HistGradientBoostingRegressor],
+}
+
+
+@pytest.mark.parametrize("letter", ["X", "L", "S"])
+def test_every_argument_of_the_peers_constructors_and_fits_is_known_or_answered(letter):
+    known = OURS | set(inspect.signature(SCBoostClassifier.fit).parameters) | set(NAMES) | {"kwargs"}
+    unanswered = set()
+    for cls in PEERS[letter]:
+        unanswered |= {*inspect.signature(cls).parameters, *inspect.signature(cls.fit).parameters} - known
+    assert not unanswered
+
+
+def test_scikit_learn_sees_the_parameters_through_the_answering_constructor():
+    model = SCBoostClassifier(max_depth=3)
+    assert model.get_params()["max_depth"] == 3
+    assert clone(model).max_depth == 3
+    assert next(iter(inspect.signature(SCBoostClassifier).parameters)) == "preset"
+    assert "X_val" in inspect.signature(SCBoostClassifier.fit).parameters
+
+
+def test_the_page_is_that_of_the_table():
+    assert coming_from.PAGE.read_text() == coming_from.page(), "run tools/coming_from.py"
