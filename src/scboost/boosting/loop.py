@@ -178,6 +178,8 @@ def boost(
     while not state.stop_reason:
         r, curvature = loss.residual(y, state.F)
         mean_loss = loss.mean(y, state.F, sample_weight)
+        if state.round == 0:
+            state.first_loss = mean_loss
         if not np.isfinite(mean_loss):
             state.stop_reason = f"the training loss is {mean_loss}: the steps are too large, or so is the target"
             return
@@ -200,7 +202,7 @@ def boost(
             dispersion = 1.0 if loss.unit_dispersion else _dispersion(r, shape, rows)
             size = settings.nu * np.sqrt(dispersion)
             if loss.n_classes:
-                size *= _fallen(state, mean_loss)
+                size *= _fallen(mean_loss, state.first_loss)
             target = q + _noise(draws, state.round, size, shape)
         target, weighted_shape = _times(target, rows), _times(shape, rows)
         seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
@@ -235,14 +237,12 @@ def boost(
         yield Round(learners, projections, mean_loss)
 
 
-def _fallen(state: State, mean_loss: float) -> float:
+def _fallen(mean_loss: float, first_loss: float) -> float:
     """Root of the share of the first training loss that is left.
 
     Rounded, so that the order in which rows are summed does not reach the noise.
     """
-    if np.isnan(state.first_loss):
-        state.first_loss = mean_loss
-    return round(float(np.sqrt(mean_loss / state.first_loss)), 2) if state.first_loss > 0 else 1.0
+    return round(float(np.sqrt(mean_loss / first_loss)), 2) if first_loss > 0 else 1.0
 
 
 def _engine_seed(seed: int, round_: int) -> int:

@@ -170,6 +170,8 @@ def _from_bytes(data: bytes, *, other_versions: bool) -> Any:
         training = Training(estimator._ensemble, _state(arrays, about, settings), settings)  # noqa: SLF001
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
+        if training.loss:
+            training.state.first_loss = training.loss[0]
         identity = unpack(about["identity"])
         # A parameter that no file can hold is now the default, and no longer part of what must be the same.
         stored = estimator.get_params(deep=False)
