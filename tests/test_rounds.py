@@ -1,0 +1,202 @@
+"""Exploration, and the number of rounds that the data choose."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+
+from data_makers import real_target, three_classes, two_classes
+from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost.boosting.training import Stopping
+from scboost.estimators.parameters import FAST_ROUNDS, MAX_ROUNDS, auto_learning_rate
+
+TASKS = {
+    "two classes": (SCBoostClassifier, two_classes),
+    "many classes": (SCBoostClassifier, three_classes),
+    "numbers": (SCBoostRegressor, real_target),
+}
+every_task = pytest.mark.parametrize("task", TASKS)
+PRESETS = pytest.mark.parametrize("params", [{}, {"preset": "best", "cv": 2}, {"n_estimators": 20}], ids=str)
+# Large steps and little patience: few rounds, which is enough to see how they are chosen.
+QUICK = {"learning_rate": 0.25, "n_iter_no_change": 8, "random_state": 0, "n_jobs": 1}
+
+
+def fitted(task, *, n=300, seed=0, **params):
+    cls, make = TASKS[task]
+    X, y = make(n=n, seed=seed)
+    return cls(**{**QUICK, **params}).fit(X, y), X, y
+
+
+def output(model, X):
+    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+# --- exploration -----------------------------------------------------------------------------------------------------
+
+
+@every_task
+def test_exploration_follows_the_seed_and_nothing_else(task):
+    cls, make = TASKS[task]
+    X, y = make()
+    params = {"n_estimators": 10, "learning_rate": 0.3, "n_jobs": 1}
+    first, again, other = (cls(random_state=s, **params).fit(X, y) for s in (0, 0, 1))
+    np.testing.assert_array_equal(output(first, X), output(again, X))
+    assert not np.array_equal(output(first, X), output(other, X))
+    without = [cls(random_state=s, exploration=0.0, **params).fit(X, y) for s in (0, 1)]
+    np.testing.assert_array_equal(output(without[0], X), output(without[1], X))
+
+
+@every_task
+@PRESETS
+def test_the_order_of_the_rows_does_not_matter(task, params):
+    model, X, y = fitted(task, **params)
+    order = np.random.default_rng(1).permutation(len(X))
+    shuffled = type(model)(**{**QUICK, **params}).fit(X[order], y[order])
+    assert shuffled.n_estimators_ == model.n_estimators_
+    # XGBoost adds up in the order of the rows: the last digits of sums differ, and rarely a split with them.
+    assert np.median(np.abs(output(shuffled, X) - output(model, X))) < 1e-4
+
+
+@every_task
+@PRESETS
+def test_a_weight_is_a_repetition(task, params):
+    cls, make = TASKS[task]
+    X, y = make(n=150)
+    X = np.round(X, 1)  # few values: bin cuts are the same
+    weight = np.random.default_rng(0).integers(1, 4, size=150)
+    params = {**QUICK, "max_depth": 3, "max_leaves": None, **params}
+    weighted = cls(**params).fit(X, y, weight)
+    repeated = cls(**params).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    assert weighted.n_estimators_ == repeated.n_estimators_
+    np.testing.assert_allclose(output(weighted, X), output(repeated, X), rtol=1e-3, atol=1e-4)
+
+
+def test_noise_is_in_the_structure_and_not_in_the_leaves():
+    # One split is possible: whatever the noise, the leaves are the Newton steps of their rows.
+    X = np.repeat([[0.0], [1.0]], 100, axis=0)
+    y = np.r_[np.arange(100) % 4 == 0, np.arange(100) % 4 != 0].astype(int)
+    plain, noisy = (
+        SCBoostClassifier(n_estimators=5, learning_rate=0.5, exploration=nu, random_state=0, n_jobs=1).fit(X, y)
+        for nu in (0.0, 0.5)
+    )
+    np.testing.assert_allclose(noisy.decision_function(X), plain.decision_function(X), rtol=1e-5)
+
+
+def test_exploration_makes_many_rounds_safer():
+    X, y = two_classes(n=600, seed=3, flip=0.3)
+    X_new, y_new = two_classes(n=5000, seed=4, flip=0.3)
+    params = {"n_estimators": 300, "learning_rate": 0.1, "random_state": 0, "n_jobs": 1}
+    without, with_noise = (
+        log_loss(y_new, SCBoostClassifier(exploration=nu, **params).fit(X, y).predict_proba(X_new)) for nu in (0.0, 0.7)
+    )
+    assert with_noise < without
+
+
+# --- rounds ----------------------------------------------------------------------------------------------------------
+
+
+@every_task
+def test_the_log_of_choosing_explains_the_number_of_rounds(task):
+    model, *_ = fitted(task)
+    losses = model.choosing_log_["validation_loss"]
+    best = int(np.argmin(losses)) + 1
+    # Fold models take steps twice as large here, up to 0.5; the rows they see are four fifths.
+    assert model.n_estimators_ == len(model.weights_) == min(round(best * 2 * 1.12 / 0.8), MAX_ROUNDS)
+    np.testing.assert_allclose(model.weights_, model.learning_rate_)
+    assert model.best_iteration_ == model.n_estimators_ - 1
+
+
+def test_noise_gets_fewer_rounds_than_structure():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 5))
+    noise = rng.integers(0, 2, size=800)
+    structure = (np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
+    few, many = (SCBoostClassifier(**QUICK).fit(X, y).n_estimators_ for y in (noise, structure))
+    assert few < many / 3
+
+
+@every_task
+def test_the_chosen_model_is_that_of_as_many_rounds(task):
+    model, X, y = fitted(task)
+    again = type(model)(**QUICK, n_estimators=model.n_estimators_).fit(X, y)
+    np.testing.assert_array_equal(output(again, X), output(model, X))
+
+
+def test_validation_rows_take_the_place_of_folds():
+    X, y = two_classes(n=600)
+    model = SCBoostClassifier(**QUICK).fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
+    assert not hasattr(model, "choosing_log_")
+    losses = model.training_log_["validation_loss"]
+    assert model.n_estimators_ == int(np.argmin(losses)) + 1 < len(losses)
+    assert log_loss(y[400:], model.predict_proba(X[400:])) == pytest.approx(losses.min(), rel=1e-5)
+
+
+def test_splitters_are_taken_as_they_are():
+    X, y = two_classes(n=300)
+    groups = np.arange(300) // 10
+    params = QUICK
+    by_group = SCBoostClassifier(cv=GroupKFold(3), **params).fit(X, y, groups=groups)
+    by_hand = SCBoostClassifier(cv=list(GroupKFold(3).split(X, y, groups)), **params).fit(X, y)
+    np.testing.assert_array_equal(by_group.predict_proba(X), by_hand.predict_proba(X))
+    in_time = SCBoostClassifier(cv=TimeSeriesSplit(3), **params).fit(X, y)
+    assert in_time.n_estimators_ > 0
+    with pytest.raises(ValueError, match=r"groups need a splitter.*cv='auto'"):
+        SCBoostClassifier(**params).fit(X, y, groups=groups)
+
+
+@every_task
+def test_fast_is_one_fit_of_a_hundred_rounds(task):
+    model, X, y = fitted(task, preset="fast")
+    assert model.n_estimators_ == FAST_ROUNDS
+    assert not hasattr(model, "choosing_log_")
+    same = type(model)(**QUICK, n_estimators=FAST_ROUNDS).fit(X, y)
+    np.testing.assert_array_equal(output(model, X), output(same, X))
+
+
+@every_task
+def test_best_keeps_the_fold_models_with_their_weights(task):
+    model, X, _ = fitted(task, preset="best", cv=3)
+    rounds = len(model.weights_) // 3
+    assert model.n_estimators_ == 3 * rounds
+    assert rounds == int(np.argmin(model.choosing_log_["validation_loss"])) + 1
+    shares = model.weights_.reshape(3, rounds, -1)
+    np.testing.assert_allclose(shares[0], shares[1])
+    np.testing.assert_allclose(shares[0, :, 0], model.learning_rate_ * model.weighting_result_.weights / 3)
+    assert model.weighting_result_.converged
+    assert np.isfinite(output(model, X)).all()
+
+
+def test_few_rows_are_not_cut():
+    X, y = two_classes(n=15)
+    model = SCBoostClassifier(random_state=0, n_jobs=1, min_child_weight=0).fit(X, y)
+    assert not hasattr(model, "choosing_log_")
+    assert len(model.weights_) == FAST_ROUNDS or model.stop_reason_
+
+
+def test_quantiles_cover_their_share_of_new_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(3000, 2))
+    y = X[:, 0] + (0.2 + X[:, 1]) * rng.normal(size=3000)
+    train, new = slice(0, 1500), slice(1500, None)
+    for q in (0.05, 0.5, 0.95):
+        model = SCBoostRegressor(**QUICK, loss="quantile", quantile=q).fit(X[train], y[train])
+        below = np.mean(y[new] < model.predict(X[new]))
+        assert below == pytest.approx(q, abs=0.03)
+
+
+def test_patience_grows_with_the_best_round():
+    falling = np.r_[np.linspace(1, 0.5, 100), np.full(15, 0.6)]
+    assert Stopping(10, 0.0).reached(falling)
+    assert not Stopping(10, 0.0, share=0.2).reached(falling)
+    assert Stopping(10, 0.0, share=0.2).reached(np.r_[falling, np.full(5, 0.6)])
+
+
+def test_the_automatic_rate_grows_with_rows_and_falls_with_rounds():
+    assert auto_learning_rate(10_000, 100) > auto_learning_rate(1000, 100) > auto_learning_rate(1000, 1000)
+    assert auto_learning_rate(10**9, 1) == 0.5
+
+
+def test_a_warm_start_needs_a_number_of_rounds():
+    X, y = two_classes()
+    with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' chooses it; give a number"):
+        SCBoostClassifier(warm_start=True).fit(X, y)
