@@ -15,7 +15,18 @@ PACKAGE = "scboost"
 SOURCES = Path(__file__).parents[1] / "src" / PACKAGE
 
 # A module may import those of its own layer and of the layers before it.
-LAYERS = ("_version", "_arrays", "boosting", "xgb", "weighting", "redundancy", "plotting", "estimators", "cli")
+LAYERS = (
+    "_version",
+    "_arrays",
+    "boosting",
+    "xgb",
+    "weighting",
+    "redundancy",
+    "plotting",
+    "estimators",
+    "cli",
+    "__main__",
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""``scboost prune``."""
+
+from __future__ import annotations
+
+import argparse
+
+from scboost.cli.console import add_model_and_data, add_target, say
+from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
+from scboost.cli.tables import Source
+from scboost.redundancy import prune
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model_and_data(parser)
+    add_target(parser)
+    parser.add_argument(
+        "--max-trees", type=int, required=True, metavar="N", help="trees to keep at most, for each class"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the new model file, .json or .ubj")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Choose and weight trees on the rows of a file, which should not be those of the training."""
+    model = read_model(arguments)
+    source = Source(arguments.data)
+    target, weight = target_of(model, arguments), arguments.weight
+    columns, kinds = columns_of(model, source)
+    table = source.read([*columns, target, *([weight] if weight else [])], with_target(model, kinds, target, weight))
+    y = target_values(model, source, target, table.column(target), source.first_row)
+    pruned = prune(
+        model,
+        table.select(columns),
+        y,
+        max_trees=arguments.max_trees,
+        sample_weight=table.column(weight).to_numpy() if weight else None,
+    )
+    pruned.model.save_model(arguments.output)
+    say(f"{len(pruned.kept)} of {model.n_estimators_} rounds kept, written to {arguments.output}")

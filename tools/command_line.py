@@ -1,0 +1,122 @@
+"""Write docs/command_line.md: the commands, and a session that is run as it is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from sklearn.datasets import load_breast_cancer
+
+from scboost.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "command_line.md"
+MEMORY = ROOT / "results" / "cli_memory.json"
+
+_HEAD = """\
+# The command line
+
+`pip install 'scboost[cpu,cli]'` gives the command `scboost`; `python -m scboost` is the same.
+
+```
+scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--param NAME=VALUE ...]
+scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
+scboost evaluate MODEL DATA [--target COLUMN] [--json]
+scboost prune    MODEL DATA --max-trees N -o MODEL
+```
+
+`scboost COMMAND --help` lists all arguments.
+
+- **Files.** CSV and TSV (also compressed: `.gz`, `.bz2`, `.zst`, `.lz4`), Parquet (`.parquet`, `.pq`), Arrow and
+  Feather (`.feather`, `.arrow`, `.ipc`). A model file is one of [save_model](saving.md), `.json` or `.ubj`.
+- **Columns.** All columns but the target are used, unless `--ignore` names them. Text is categorical, also `true` and
+  `false`; numbers are numbers. The kinds are printed; `--categorical` and `--numeric` override them. `predict` and
+  `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA` and `NaN` are
+  missing.
+- **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`.
+- **Target.** `evaluate` and `prune` predict the column of the training, unless `--target` names another.
+- **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit
+  code is 0 if all went well, 1 if not, 2 for wrong arguments, 130 after an interrupt. A file appears only when it is
+  complete.
+
+## A session
+
+The data are the breast cancer table that comes with scikit-learn, the last 169 rows held out.
+
+"""
+
+_SESSION = (
+    "scboost train train.csv --target malignant -o model.json --quiet --param random_state=0",
+    "scboost evaluate model.json test.csv",
+    "scboost predict model.json test.csv -o predicted.csv --proba",
+    "head -n 3 predicted.csv",
+    "scboost prune model.json test.csv --max-trees 20 -o small.json",
+    """python -c "import pandas, xgboost
+rows = xgboost.DMatrix(pandas.read_csv('test.csv').drop(columns='malignant'))
+print(xgboost.Booster(model_file='model.json').predict(rows)[:2])\"""",
+)
+
+
+def write_data(folder: Path) -> None:
+    """Write the two files of the session."""
+    table = load_breast_cancer(as_frame=True).frame
+    table = table.assign(malignant=table.pop("target").map({0: "yes", 1: "no"})).iloc[:, [0, 1, 2, 3, 20, 21, 27, -1]]
+    table[:400].to_csv(folder / "train.csv", index=False)
+    table[400:].to_csv(folder / "test.csv", index=False)
+
+
+def _output_of(command: str) -> str:
+    words = shlex.split(command)
+    if words[0] != "scboost":
+        words[0] = sys.executable if words[0] == "python" else words[0]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    with redirect_stdout(io.StringIO()) as shown:
+        code = main(words[1:])
+    if code:
+        raise RuntimeError(f"{command} ended with exit code {code}")
+    return shown.getvalue()
+
+
+def page() -> str:
+    """Return the text of the page, with what the commands print."""
+    before = Path.cwd()
+    parts = []
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(Path(folder))
+        os.chdir(folder)
+        try:
+            parts = [f"$ {command}\n{_output_of(command)}" for command in _SESSION]
+        finally:
+            os.chdir(before)
+    last = "The last command is plain XGBoost, which reads the same file."
+    return f"{_HEAD}```\n{''.join(parts)}```\n\n{last}\n\n{_memory()}"
+
+
+def _memory() -> str:
+    result = json.loads(MEMORY.read_text())
+    lines = [f"| {r['format']} | {r['rows']:,} | {r['file_MiB']:,} | {r['peak_MiB']:,.0f} |" for r in result["runs"]]
+    return "\n".join(
+        [
+            "## Memory",
+            "",
+            "`predict` and `evaluate` read a file in chunks: what `predict` needs does not grow with it (`evaluate`",
+            f"keeps targets and predictions). Measured by `{result['made_by']}` ({result['model']}, 10 columns,",
+            f"`{result['command']}`):",
+            "",
+            "| format | rows | file, MiB | peak memory, MiB |",
+            "|---|---|---|---|",
+            *lines,
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
