@@ -140,8 +140,31 @@ def test_splitters_are_taken_as_they_are():
     np.testing.assert_array_equal(by_group.predict_proba(X), by_hand.predict_proba(X))
     in_time = SCBoostClassifier(cv=TimeSeriesSplit(3), **params).fit(X, y)
     assert in_time.n_estimators_ > 0
+    weight = np.arange(300) % 3 > 0
+    some = SCBoostClassifier(cv=GroupKFold(3), **params).fit(X, y, weight, groups=groups)
+    fewer = SCBoostClassifier(cv=GroupKFold(3), **params).fit(X[weight], y[weight], groups=groups[weight])
+    np.testing.assert_array_equal(some.predict_proba(X), fewer.predict_proba(X))
     with pytest.raises(ValueError, match=r"groups need a splitter.*cv='auto'"):
         SCBoostClassifier(**params).fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=r"groups must have shape \(300,\).*got \(299,\)"):
+        SCBoostClassifier(cv=GroupKFold(3), **params).fit(X, y, groups=groups[1:])
+    with pytest.raises(ValueError, match="this fit has none"):
+        SCBoostClassifier(n_estimators=5, **params).fit(X, y, groups=groups)
+
+
+def test_a_second_fit_forgets_the_first():
+    X, y = two_classes()
+    model = SCBoostClassifier(**QUICK, preset="best", cv=2).fit(X, y)
+    model.set_params(preset="fast").fit(X, y)
+    assert not hasattr(model, "weighting_result_")
+    assert not hasattr(model, "choosing_log_")
+
+
+def test_a_memory_above_the_number_of_rounds_is_all_history():
+    X, y = two_classes()
+    params = {**QUICK, "n_estimators": 6}
+    first, second = (SCBoostClassifier(memory=m, **params).fit(X, y).predict_proba(X) for m in (50, "all"))
+    np.testing.assert_allclose(first, second, atol=1e-6)
 
 
 @every_task

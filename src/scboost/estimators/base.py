@@ -33,7 +33,7 @@ from scboost.estimators.fitting import (
     hold_out,
     make_folds,
 )
-from scboost.estimators.intake import encode, interaction_groups, monotone_signs, target_vector
+from scboost.estimators.intake import encode, interaction_groups, monotone_signs, target_vector, used_groups
 from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan
 from scboost.estimators.resuming import Identity
@@ -252,7 +252,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if resume is not None:
             seed = resume.settings.seed
         plan = make_plan(self, loss, rows, seed, has_validation=validation is not None)
-        if plan.choosing is not None and self.cv == "auto" and not can_choose_rounds(rows, loss):
+        if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss):
             plan = plan.without_choosing(FAST_ROUNDS)
         if self.warm_start or self.callbacks:
             identity = Identity.of(self, rows, validation)
@@ -276,8 +276,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                     f"X_val cannot be used with weighting_rows={self.weighting_rows!r}, which holds out each fold in "
                     "turn; use weighting_rows='holdout'."
                 )
+            if groups is not None:
+                groups = used_groups(groups, matrix, sample_weight)
             fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups))
         else:
+            if groups is not None:
+                raise ValueError("groups say how cv cuts folds, but this fit has none; use n_estimators='auto'.")
             if validation is None and plan.needs_validation:
                 rows, validation = hold_out(rows, loss, plan, self.validation_fraction, self._split_seed(seed))
             elif validation is not None and plan.weighting is not None:

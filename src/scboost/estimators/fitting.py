@@ -339,7 +339,7 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any) -> Fold
     groups : array-like of shape (n,) or None
         For splitters that need them.
     """
-    if cv != "auto" and not isinstance(cv, int | np.integer):
+    if not isinstance(cv, str | int | np.integer):
         splits = cv.split(np.zeros((len(rows), 1)), rows.y, groups) if hasattr(cv, "split") else cv
         return [(np.asarray(kept), np.asarray(held_out)) for kept, held_out in splits]
     if groups is not None:

@@ -131,6 +131,14 @@ def make_rows(X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str 
     return rows if weight.all() else rows.take(np.flatnonzero(weight))
 
 
+def used_groups(groups: ArrayLike, X: Any, sample_weight: ArrayLike | None) -> npt.NDArray[Any]:
+    """Return the groups of the rows that have weight, which are those that :func:`make_rows` keeps."""
+    groups = np.asarray(groups)
+    if groups.shape != (X.shape[0],):
+        raise ValueError(f"groups must have shape ({X.shape[0]},), one for each row of X, got {groups.shape}.")
+    return np.asarray(groups if sample_weight is None else groups[np.asarray(sample_weight) != 0])
+
+
 def monotone_signs(given: Any, n_columns: int, names: Sequence[Any] | None, categorical: BoolArray | None) -> Any:
     """Return -1, 0 or 1 for each column."""
     if isinstance(given, Mapping):

@@ -386,7 +386,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         stopping=stopping,
         weighting=weighting,
         n_folds=n_folds,
-        n_folds_used=n_folds if estimator.cv != "auto" or on_folds else _folds_used(len(rows)),
+        n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(len(rows)),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
     )
 
