@@ -12,10 +12,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
+from scboost._arrays import map_blocks, row_threads
 from scboost.boosting.content import Draws, row_keys
+from scboost.boosting.history import History
 from scboost.boosting.learners import EstimatorEngine
 from scboost.boosting.loop import Settings, boost, start
-from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss, leaf_sums
 from scboost.xgb import ubjson
 from scboost.xgb.engine import XGBoostEngine
 
@@ -392,3 +394,38 @@ def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
     sizes = {len(round_.learners[0].values) for round_ in done}
     assert 1 in sizes
     assert max(sizes) > 1
+
+
+def test_blocks_on_threads_come_back_in_order_and_pass_errors_on():
+    def bounds(rows):
+        return rows.start
+
+    with row_threads(3):
+        assert map_blocks(bounds, 1000, 7) == list(range(0, 1000, 7))
+        assert map_blocks(bounds, 5, 7) == [0]
+        with pytest.raises(ZeroDivisionError):
+            map_blocks(lambda rows: 1 // (rows.start - 70), 1000, 7)
+    assert map_blocks(bounds, 20, 7) == [0, 7, 14]
+
+
+def test_work_between_trees_does_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(0)
+    n = 50_000  # several blocks
+    y, F = (rng.random(n) < 0.5).astype(np.float32), rng.standard_normal((1, n)).astype(np.float32)
+    weight = rng.random(n)
+    history = History(n, 3, np.float32, weight)
+    for _ in range(3):
+        history.append(rng.standard_normal(n).astype(np.float32))
+
+    def numbers():
+        r, curvature, mean = LogisticLoss().derivatives(y, F, weight)
+        projection = history.project(r[0], alpha=0.9, curvature=curvature[0])
+        sums = leaf_sums(np.arange(n) % 7, 7, (r[0], curvature[0]), weight)
+        return [r, curvature, mean, projection.innovation, projection.historical_energy, sums]
+
+    alone = numbers()
+    with row_threads(3):
+        for one, many in zip(alone, numbers(), strict=True):
+            np.testing.assert_array_equal(one, many)
+    np.testing.assert_array_equal(alone[0], LogisticLoss().residual(y, F)[0])
+    np.testing.assert_allclose(alone[2], LogisticLoss().mean(y, F, weight), rtol=1e-6)

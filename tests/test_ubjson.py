@@ -150,3 +150,20 @@ def test_a_value_is_found_without_decoding_what_comes_before(document):
 def test_types_that_xgboost_does_not_read_are_not_written():
     with pytest.raises(TypeError, match="complex"):
         ubjson.encode({"a": 1j})
+
+
+def test_objects_like_the_one_before_are_read_as_others_are():
+    first = {"a": np.arange(3, dtype=np.float32), "id": 1, "rest": {"n": "3"}, "b": np.arange(2, dtype=np.int32)}
+    longer = {**first, "a": np.arange(9, dtype=np.float32), "id": 2**40, "b": np.zeros(0, dtype=np.int32)}
+    of_other_type = {**first, "a": np.arange(3, dtype=np.int32)}
+    with_more = {**first, "c": "more"}
+    reader = ubjson.ObjectReader()
+    for value in (first, longer, of_other_type, with_more, first, longer):
+        data = b"?" + ubjson.encode(value) + b"?"
+        found, end = reader.read(data, 1)
+        assert end == len(data) - 1
+        assert ubjson.encode(found) == ubjson.encode(value)
+        assert [type(v) for v in found.values()] == [type(v) for v in value.values()]
+    for cut in range(1, len(data) - 2):
+        with pytest.raises(ValueError, match="byte"):
+            reader.read(data[: cut + 1], 1)

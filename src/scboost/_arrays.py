@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +16,74 @@ FloatArray = npt.NDArray[np.floating]
 IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 
+_T = TypeVar("_T")
+
+_TASKS = 4  # for each thread: so few that handing them out costs nothing, so many that none waits long for the others
+
 
 def blocks(n: int, size: int = 1 << 14) -> Iterator[slice]:
     """Rows in blocks that stay in cache; their bounds do not depend on the number of threads."""
     return (slice(start, start + size) for start in range(0, n, size))
+
+
+def map_blocks(function: Callable[[slice], _T], n: int, size: int = 1 << 14) -> list[_T]:
+    """Call a function for every block of rows, on the threads of :func:`row_threads`.
+
+    Parameters
+    ----------
+    function : callable
+        Gets the rows of a block; writes to these rows of arrays only, and returns what is to be added up. NumPy lets
+        other threads work while it goes through a block.
+    n : int
+        Number of rows.
+    size : int
+        Rows of a block.
+
+    Returns
+    -------
+    list
+        One result a block, in the order of the blocks: sums of them do not depend on the number of threads.
+    """
+    rows = list(blocks(n, size))
+    threads = _threads.get()
+    if threads is None or len(rows) == 1:
+        return [function(block) for block in rows]
+    return threads.map(function, rows)
+
+
+class _Threads:
+    """Threads that share blocks of rows."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def map(self, function: Callable[[slice], _T], rows: list[slice]) -> list[_T]:
+        if self._pool is None:  # data of a single block never need it
+            self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="scboost-rows")
+        size = -(-len(rows) // (_TASKS * self._n_threads))
+        tasks = [rows[i : i + size] for i in range(0, len(rows), size)]
+        done = self._pool.map(lambda task: [function(block) for block in task], tasks)
+        return [result for task in done for result in task]
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+_threads: ContextVar[_Threads | None] = ContextVar("row_threads", default=None)
+
+
+@contextmanager
+def row_threads(n_threads: int) -> Iterator[None]:
+    """Let :func:`map_blocks` use several threads, in what the calling thread does meanwhile."""
+    if n_threads == 1:
+        yield
+        return
+    threads = _Threads(n_threads)
+    token = _threads.set(threads)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+        threads.close()

@@ -8,6 +8,7 @@ weight.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from scboost._arrays import FloatArray, IntArray, blocks
 
 Keys = npt.NDArray[np.uint64]
 
+_ALL = slice(None)
 _LEVELS = 12  # bits of a draw that are looked up: 4,096 normal numbers stay in cache
 _NORMAL = special.ndtri((np.arange(1 << _LEVELS) + 0.5) / (1 << _LEVELS))
 _NORMAL = (_NORMAL / np.sqrt(np.mean(_NORMAL**2))).astype(np.float32)
@@ -63,28 +65,35 @@ class Draws:
         self._seed = seed
         self._spread = _spread(keys, sample_weight)
 
-    def normal(self, round_: int, output: int) -> FloatArray:
+    def normal(self, round_: int, output: int, rows: slice = _ALL) -> FloatArray:
         """Return standard normal numbers of shape (n,), smaller for rows that repeat each other.
 
         Rows with the same content draw the same number. It is divided by the root of their total weight, so that
         together they vary as much as independent rows would; the unit of weight is the median over the contents.
         """
-        z = _NORMAL.take(self._draw(round_, output) >> np.uint32(32 - _LEVELS), mode="clip")
-        return z if self._spread is None else np.asarray(z * self._spread)
+        z = _NORMAL.take(self._draw(round_, output, rows) >> np.uint32(32 - _LEVELS), mode="clip")
+        return z if self._spread is None else np.multiply(z, self._spread[rows], out=z)
 
     def sample(self, round_: int, share: float) -> FloatArray:
         """Return 1 for a random share of the rows and 0 for the others, of shape (n,)."""
-        return np.asarray(self._draw(round_, -1) < share * 2.0**32, dtype=np.float64)
+        return np.asarray(self._draw(round_, -1, _ALL) < share * 2.0**32, dtype=np.float64)
 
-    def _draw(self, round_: int, stream: int) -> npt.NDArray[np.uint32]:
-        key = np.random.SeedSequence([self._seed, round_, stream + 1]).generate_state(1, np.uint32)[0]
+    def _draw(self, round_: int, stream: int, rows: slice) -> npt.NDArray[np.uint32]:
         with np.errstate(over="ignore"):
-            x = self._keys ^ key
+            x = self._keys[rows] ^ _stream_key(self._seed, round_, stream)
+            shifted = np.empty_like(x)
             for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-                x ^= x >> np.uint32(shift)
+                x ^= np.right_shift(x, np.uint32(shift), out=shifted)
                 x *= np.uint32(factor)
-            x ^= x >> np.uint32(16)
+            x ^= np.right_shift(x, np.uint32(16), out=shifted)
         return np.asarray(x)
+
+
+@lru_cache(maxsize=64)
+def _stream_key(seed: int, round_: int, stream: int) -> np.uint32:
+    """Return what is combined with the keys of all rows: looked up for every block of a round, computed once."""
+    key: np.uint32 = np.random.SeedSequence([seed, round_, stream + 1]).generate_state(1, np.uint32)[0]
+    return key
 
 
 def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int) -> IntArray:
@@ -114,13 +123,21 @@ def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int)
 
 def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:
     """Return the factor that keeps repeated rows from drawing more than independent ones; None if it is 1."""
+    in_order = np.sort(keys)
+    if (in_order[1:] != in_order[:-1]).all():  # the usual case, several times faster than to number the contents
+        if sample_weight is None:
+            return None
+        return _roots_of_shares(np.asarray(sample_weight, dtype=np.float64))
     _, content, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    if sample_weight is None and len(counts) == len(keys):
-        return None
-    mass = counts if sample_weight is None else np.bincount(content.reshape(-1), weights=sample_weight)
+    content = content.reshape(-1)
+    mass = counts if sample_weight is None else np.bincount(content, weights=sample_weight)
+    return _roots_of_shares(mass)[content]
+
+
+def _roots_of_shares(mass: FloatArray | IntArray) -> FloatArray:
+    """Root of the median positive mass over each mass, 0 for no mass."""
     unit = float(np.median(mass[mass > 0]))
-    spread = np.sqrt(np.divide(unit, mass, out=np.zeros(len(mass)), where=mass > 0))
-    return np.asarray(spread[content.reshape(-1)], dtype=np.float32)
+    return np.sqrt(np.divide(unit, mass, out=np.zeros(len(mass)), where=mass > 0)).astype(np.float32)
 
 
 def _bits(values: FloatArray) -> Keys:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from scboost._arrays import FloatArray, blocks
+from scboost._arrays import FloatArray, map_blocks
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
 # directions are then taken from an orthogonal factorisation of H itself.
@@ -199,7 +199,12 @@ class History:
 
     def append(self, h: FloatArray) -> None:
         """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
-        self._H[self._appended % len(self._H)] = h
+        slot = self._H[self._appended % len(self._H)]
+
+        def copy(rows: slice) -> None:
+            slot[rows] = h[rows]
+
+        map_blocks(copy, len(slot))
         self._appended += 1
 
     def project(
@@ -249,11 +254,14 @@ class History:
     def _subtract(self, r: FloatArray, c: FloatArray, curvature: FloatArray | None, q: FloatArray) -> None:
         """Set ``q = r - C H'c``, by blocks that stay in cache."""
         H, c = self._H[: len(self)], c.astype(self._H.dtype)
-        for rows in blocks(len(r)):
+
+        def go(rows: slice) -> None:
             p = c @ H[:, rows]
             if curvature is not None:
                 p *= curvature[rows]
             np.subtract(r[rows], p, out=q[rows], casting="same_kind")
+
+        map_blocks(go, len(r))
 
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
         """Eigenpairs of G, largest first; how many hold a share alpha of its trace, and the share they hold."""
@@ -274,15 +282,19 @@ class History:
         t = len(self)
         first = max(self._in_gram, self._appended - t)  # -1 if none is
         pending = [i % len(self._H) for i in range(first, self._appended)]
-        sums = np.zeros((t, len(pending) + 1))
-        r_energy = 0.0
-        for rows in blocks(len(r), _FEW_ROWS):
+
+        def add_up(rows: slice) -> tuple[FloatArray, float]:
             block, v = self._H[:t, rows], r[rows]
             vectors = np.stack([*block[pending], v])
             if self._weight is not None:
                 vectors = vectors * self._weight[rows]
-            sums += block @ vectors.T
-            r_energy += float(v @ vectors[-1])
+            return block @ vectors.T, float(v @ vectors[-1])
+
+        sums = np.zeros((t, len(pending) + 1))
+        r_energy = 0.0
+        for products, energy in map_blocks(add_up, len(r), _FEW_ROWS):
+            sums += products
+            r_energy += energy
         for i, slot in enumerate(pending):
             self._G[slot, :t] = self._G[:t, slot] = sums[:, i]
         self._in_gram = self._appended
@@ -291,14 +303,20 @@ class History:
     def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> tuple[FloatArray, float]:
         """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature; summed as for equal rows."""
         t = len(self)
+
+        def add_up(rows: slice) -> tuple[FloatArray, FloatArray, float]:
+            block, v, c = self._H[:t, rows], r[rows], curvature[rows]
+            weighted_v, weighted_c = v, c
+            if self._weight is not None:
+                weighted_v, weighted_c = v * self._weight[rows], c * self._weight[rows]
+            return (block * weighted_c) @ block.T, block @ weighted_v, float(weighted_v @ (v / c))
+
         sums = np.zeros((t, t + 1))
         r_energy = 0.0
-        for rows in blocks(len(r)):
-            block, v, c = self._H[:t, rows], r[rows], curvature[rows]
-            weight = 1 if self._weight is None else self._weight[rows]
-            sums[:, :t] += (block * (c * weight)) @ block.T
-            sums[:, t] += block @ (v * weight)
-            r_energy += float((v * weight) @ (v / c))
+        for gram, products, energy in map_blocks(add_up, len(r)):
+            sums[:, :t] += gram
+            sums[:, t] += products
+            r_energy += energy
         self._G[:t, :t] = sums[:, :t]
         self._in_gram = -1  # not the plain Gram matrix any more
         return sums[:, t], r_energy

@@ -54,11 +54,14 @@ class Engine(ABC):
         Whether the seed matters.
     samples_columns : bool
         Whether each round sees other columns, so that one without a split need not be the last.
+    n_threads : int
+        Threads for the work between two learners, on which nothing depends but time.
     """
 
     dtype: npt.DTypeLike
     draws: bool = True
     samples_columns: bool = False
+    n_threads: int = 1
 
     @abstractmethod
     def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:

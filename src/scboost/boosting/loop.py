@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from scboost._arrays import FloatArray
+from scboost._arrays import FloatArray, map_blocks
 from scboost.boosting.content import Draws
 from scboost.boosting.history import History, Projection, Projector, SpectralProjector
 from scboost.boosting.learners import Engine, Learner
@@ -176,8 +176,7 @@ def boost(
     curved = newton and not loss.constant_curvature
     sees_everything = settings.subsample == 1 and not engine.samples_columns
     while not state.stop_reason:
-        r, curvature = loss.residual(y, state.F)
-        mean_loss = loss.mean(y, state.F, sample_weight)
+        r, curvature, mean_loss = loss.derivatives(y, state.F, sample_weight)
         if state.round == 0:
             state.first_loss = mean_loss
         if not np.isfinite(mean_loss):
@@ -197,19 +196,19 @@ def boost(
             drawn = draws.sample(state.round, settings.subsample)
             rows = drawn if sample_weight is None else drawn * sample_weight
         shape = curvature if newton else np.ones_like(r)
-        target = q
+        noise = None
         if settings.nu > 0 and draws is not None:
             dispersion = 1.0 if loss.unit_dispersion else _dispersion(r, shape, rows)
             size = settings.nu * np.sqrt(dispersion)
             if loss.n_classes:
                 size *= _fallen(mean_loss, state.first_loss)
-            target = q + _noise(draws, state.round, size, shape)
-        target, weighted_shape = _times(target, rows), _times(shape, rows)
+            noise = _Noise(draws, state.round, size)
+        target, weighted_shape = _weighted(q, shape, rows, noise)
         seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
         learners = engine.grow(target, weighted_shape, seed)
         if sees_everything and _no_split(learners) and not _roots_step(q, r, rows):
             # Noise may have hidden the last split.
-            plain = engine.grow(_times(q, rows), weighted_shape, seed) if settings.nu > 0 else learners
+            plain = engine.grow(*_weighted(q, shape, rows, None), seed) if noise is not None else learners
             if _no_split(plain):
                 state.stop_reason = "no tree found a split that its constraints allow"
                 return
@@ -228,9 +227,7 @@ def boost(
         if not all(np.isfinite(learner.values).all() for learner in learners):
             state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
             return
-        predictions = [learner.predictions() for learner in learners]
-        for k, h in enumerate(predictions):
-            state.F[k] += settings.eta * h
+        predictions = [_add(learner, settings.eta, state.F[k]) for k, learner in enumerate(learners)]
         if state.projector is not None:
             state.projector.append(predictions)
         state.round += 1
@@ -269,21 +266,69 @@ def _roots_step(q: FloatArray, r: FloatArray, rows: FloatArray | None) -> bool:
     return bool(np.any((q @ w) ** 2 > _ROOT_SHARE * w.sum() * energy))
 
 
-def _times(v: FloatArray, rows: FloatArray | None) -> FloatArray:
-    return v if rows is None else v * rows
+@dataclass(frozen=True)
+class _Noise:
+    """Noise of a round: the size times the root of the curvature, times a normal draw."""
+
+    draws: Draws
+    round: int
+    size: float
+
+    def of(self, k: int, curvature: FloatArray, rows: slice) -> FloatArray:
+        """Noise of a block of rows of output k, whose curvatures are given, of shape (rows,)."""
+        noise = np.sqrt(curvature)
+        noise *= self.draws.normal(self.round, k, rows)
+        noise *= noise.dtype.type(self.size)
+        return np.asarray(noise)
 
 
-def _dispersion(r: FloatArray, curvature: FloatArray, rows: FloatArray | None) -> float:
+def _weighted(
+    q: FloatArray, shape: FloatArray, weight: FloatArray | None, noise: _Noise | None
+) -> tuple[FloatArray, FloatArray]:
+    """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on."""
+    if weight is None and noise is None:
+        return q, shape
+    dtype = q.dtype if weight is None else np.result_type(q, weight)
+    target = np.empty(q.shape, dtype)
+    weighted_shape = shape if weight is None else np.empty(q.shape, dtype)
+
+    def go(rows: slice) -> None:
+        for k in range(len(q)):
+            v = q[k, rows]
+            if noise is not None:
+                v = v + noise.of(k, shape[k, rows], rows)
+            if weight is None:
+                target[k, rows] = v
+            else:
+                np.multiply(v, weight[rows], out=target[k, rows])
+                np.multiply(shape[k, rows], weight[rows], out=weighted_shape[k, rows])
+
+    map_blocks(go, q.shape[1])
+    return target, weighted_shape
+
+
+def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None) -> float:
     """Variance of the residuals in units of the curvature, from their mean size: a few huge ones must not decide."""
-    sizes = np.abs(r) / np.sqrt(curvature)
-    means = sizes.mean(axis=1, dtype=np.float64) if rows is None else sizes @ rows / rows.sum()
+
+    def add_up(rows: slice) -> tuple[FloatArray, float]:
+        sizes = np.abs(r[:, rows]) / np.sqrt(curvature[:, rows])
+        if weight is None:
+            return sizes.sum(axis=1, dtype=np.float64), sizes.shape[1]
+        return sizes @ weight[rows], float(weight[rows].sum())
+
+    sums = map_blocks(add_up, r.shape[1])
+    means = sum(total for total, _ in sums) / sum(mass for _, mass in sums)
     return float(np.pi / 2 * np.mean(means**2))
 
 
-def _noise(draws: Draws, round_: int, size: float, curvature: FloatArray) -> FloatArray:
-    """Noise of every output and row, of shape (K, n): the size times the root of the curvature, times a normal draw."""
-    noise = np.sqrt(curvature)
-    for k in range(len(noise)):
-        noise[k] *= draws.normal(round_, k)
-    noise *= noise.dtype.type(size)
-    return np.asarray(noise)
+def _add(learner: Learner, eta: float, F: FloatArray) -> FloatArray:
+    """Add a learner to the scores of its output, of shape (n,), and return its predictions."""
+    h = learner.values if learner.leaf is None else np.empty(len(F), dtype=learner.values.dtype)
+
+    def go(rows: slice) -> None:
+        if learner.leaf is not None:
+            h[rows] = learner.values.take(learner.leaf[rows])
+        F[rows] += eta * h[rows]
+
+    map_blocks(go, len(F))
+    return h

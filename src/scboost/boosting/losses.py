@@ -10,13 +10,14 @@ length n: 0/1 for two classes, class numbers for many, real numbers for regressi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from scipy import special
 
-from scboost._arrays import FloatArray, IntArray, blocks
+from scboost._arrays import FloatArray, IntArray, map_blocks
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
 _MIN_CURVATURE = 1e-16
@@ -106,18 +107,29 @@ class Loss(ABC):
     def inverse_link(self, F: FloatArray) -> FloatArray:
         """Turn raw scores into predictions: probabilities of shape (n, classes) or values of shape (n,)."""
 
+    def evaluate(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return residual, curvature and the loss of each row; override it where the three share work."""
+        return *self.residual(y, F), self.row_losses(y, F)
+
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the weighted mean loss, summed in float64 over blocks that stay in cache."""
-        total, weights = 0.0, 0.0
-        for rows in blocks(len(y)):
-            losses = self.row_losses(y[rows], F[:, rows])
-            if sample_weight is None:
-                total += float(losses.sum(dtype=np.float64))
-                weights += len(losses)
-            else:
-                total += float(losses @ sample_weight[rows])
-                weights += float(sample_weight[rows].sum())
-        return total / weights
+
+        def add_up(rows: slice) -> tuple[float, float]:
+            return _loss_sums(self.row_losses(y[rows], F[:, rows]), sample_weight, rows)
+
+        return _quotient(map_blocks(add_up, len(y)))
+
+    def derivatives(
+        self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Return residual and curvature, both of the shape of F, and the weighted mean loss, in one pass."""
+        r, curvature = np.empty_like(F), np.empty_like(F)
+
+        def go(rows: slice) -> tuple[float, float]:
+            r[:, rows], curvature[:, rows], losses = self.evaluate(y[rows], F[:, rows])
+            return _loss_sums(losses, sample_weight, rows)
+
+        return r, curvature, _quotient(map_blocks(go, len(y)))
 
     def leaf_steps(
         self,
@@ -160,18 +172,42 @@ def newton_steps(
     l2: float,
 ) -> FloatArray:
     """``sum(r) / (sum(curvature) + l2)`` over the rows of each leaf; 0 where there is no curvature."""
-    G = leaf_sums(leaf, n_leaves, r, sample_weight)
-    D = leaf_sums(leaf, n_leaves, curvature, sample_weight) + l2
+    G, D = leaf_sums(leaf, n_leaves, (r, curvature), sample_weight)
+    D += l2
     return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
 
 
-def leaf_sums(leaf: IntArray, n_leaves: int, v: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-    """Weighted sum of v in each leaf, in float64; by blocks, whose conversion stays in cache."""
-    sums = np.zeros(n_leaves)
-    for rows in blocks(len(leaf)):
-        weighted = v[rows] if sample_weight is None else v[rows] * sample_weight[rows]
-        sums += np.bincount(leaf[rows], weights=weighted, minlength=n_leaves)
+def leaf_sums(
+    leaf: IntArray, n_leaves: int, vectors: Sequence[FloatArray], sample_weight: FloatArray | None
+) -> FloatArray:
+    """Weighted sums of vectors in each leaf, of shape (vectors, n_leaves), in float64.
+
+    By blocks, whose conversion stays in cache.
+    """
+
+    def add_up(rows: slice) -> FloatArray:
+        numbers = leaf[rows].astype(np.intp, copy=False)
+        weight = None if sample_weight is None else sample_weight[rows]
+        weighted = [v[rows] if weight is None else v[rows] * weight for v in vectors]
+        return np.array([np.bincount(numbers, weights=v, minlength=n_leaves) for v in weighted])
+
+    sums = np.zeros((len(vectors), n_leaves))
+    for block in map_blocks(add_up, len(leaf)):
+        sums += block
     return sums
+
+
+def _loss_sums(losses: FloatArray, sample_weight: FloatArray | None, rows: slice) -> tuple[float, float]:
+    """Sum of a block's losses times weights, and of its weights."""
+    if sample_weight is None:
+        return float(losses.sum(dtype=np.float64)), float(len(losses))
+    weight = sample_weight[rows]
+    return float(losses @ weight), float(weight.sum())
+
+
+def _quotient(sums: Sequence[tuple[float, float]]) -> float:
+    """Quotient of the totals of pairs."""
+    return sum(total for total, _ in sums) / sum(weight for _, weight in sums)
 
 
 class LogisticLoss(Loss):
@@ -186,11 +222,15 @@ class LogisticLoss(Loss):
         return np.array([special.logit(np.average(y, weights=sample_weight))])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return _binary_derivatives(y, _expit(F))
+
+    def evaluate(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         p = _expit(F)
-        curvature = 1 - p
-        curvature *= p
-        np.maximum(curvature, _MIN_CURVATURE, out=curvature)
-        return np.subtract(y, p, out=p), curvature
+        # max(F, 0) - y F - log(max(p, 1 - p)): the logarithm of the other formula without its exponential
+        losses = np.maximum(p[0], 1 - p[0])
+        np.log(losses, out=losses)
+        np.subtract(np.maximum(F[0], 0) - y * F[0], losses, out=losses)
+        return *_binary_derivatives(y, p), losses
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
         # log(1 + exp(-|F|)) + (max(F, 0) - y F), for any y in [0, 1]
@@ -212,6 +252,14 @@ def _expit(F: FloatArray) -> FloatArray:
         p = np.exp(-F)
     p += 1
     return np.asarray(np.reciprocal(p, out=p))
+
+
+def _binary_derivatives(y: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Residual and curvature from the probabilities, which are overwritten."""
+    curvature = 1 - p
+    curvature *= p
+    np.maximum(curvature, _MIN_CURVATURE, out=curvature)
+    return np.subtract(y, p, out=p), curvature
 
 
 class SoftmaxLoss(Loss):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from scboost._arrays import FloatArray, IntArray
+from scboost._arrays import FloatArray, IntArray, row_threads
 from scboost.boosting.content import Draws, Keys, row_keys
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
@@ -234,6 +234,7 @@ class Run:
                 resume.ensemble.reweight(*resume.grown)
             resume.grown, resume.stop_reason, resume.interrupted = None, "", False
         self._watch = watch
+        self.n_threads = engine.n_threads
         y = (rows.y - shift).astype(engine.dtype)
         draws = Draws(rows.keys(), settings.seed, rows.weight) if settings.random else None
         self._rounds = boost(self.training.state, loss, y, rows.weight, settings, engine, draws)
@@ -344,7 +345,8 @@ def grow(
     first = runs[0].training
     pooled = list(first.validation_loss) if len(runs) == 1 else []
     reason = ""
-    with single_threaded_blas(), _interrupt_between_rounds() as interrupted:
+    n_threads = max(run.n_threads for run in runs)
+    with single_threaded_blas(), row_threads(n_threads), _interrupt_between_rounds() as interrupted:
         while max(run.training.state.round for run in runs) < n_rounds and not reason:
             if stopping and stopping.reached(pooled):
                 reason = f"validation loss did not improve in {len(pooled) - 1 - int(np.argmin(pooled))} rounds"

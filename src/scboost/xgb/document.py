@@ -307,6 +307,7 @@ class NewestTrees:
 
     def __init__(self) -> None:
         self._count = self._size = 0
+        self._tree = ubjson.ObjectReader()
 
     def read(self, raw: bytes | bytearray) -> list[Tree]:
         """Decode the new trees of ``booster.save_raw("ubj")``, a booster of the kind gbtree."""
@@ -314,7 +315,7 @@ class NewestTrees:
         at = start + self._size
         trees: list[Tree] = []
         for _ in range(count - self._count):
-            tree, at = ubjson.decode_at(raw, at)
+            tree, at = self._tree.read(raw, at)
             trees.append(tree)
         self._count, self._size = count, at - start
         return trees

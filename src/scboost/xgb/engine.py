@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import FloatArray, IntArray, blocks
+from scboost._arrays import FloatArray, IntArray, map_blocks
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
 
@@ -42,8 +43,10 @@ class XGBoostEngine(Engine):
         Share of the columns offered to each round's trees.
     sample_weight : ndarray of shape (n,), optional
         Used for the bin cuts only; the caller weights target and curvature.
-    max_bin, n_jobs : int
-        Number of histogram bins, number of threads.
+    max_bin : int
+        Number of histogram bins.
+    n_jobs : int
+        Number of threads; 0 for all.
     """
 
     dtype = np.float32
@@ -69,6 +72,7 @@ class XGBoostEngine(Engine):
             feature_types=feature_types(categorical),
             enable_categorical=categorical is not None,
         )
+        self.n_threads = n_jobs or _all_threads()
         self._n_outputs = n_outputs
         n_columns = self.matrix.num_col()
         self._n_offered = max(1, round(colsample * n_columns))
@@ -123,22 +127,24 @@ class XGBoostEngine(Engine):
 
     def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
+        grad = np.empty(target.shape, dtype=target.dtype)
         # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
-        norm = np.sqrt(np.add.reduce(target * target, axis=1, keepdims=True))
+        unit = self._measure(target, curvature, grad)
+        norm = np.sqrt(np.add.reduce(grad, axis=1, keepdims=True))
         scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
         if self.samples_columns:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
             weights[offered] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
             self.matrix.set_info(feature_weights=weights)
-        unit = _unit(curvature)
         if unit != self._unit:
             self._unit = unit
             self._booster.set_param({name: self._params[name] / unit for name in _PENALTIES})
         if self._round == self._rounds_per_booster:
             self._renew()
+        map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=grad[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
-        self._booster.boost(self.matrix, self._round, grad=_rows_first(target / -scale), hess=_rows_first(hess))
+        self._booster.boost(self.matrix, self._round, grad=_rows_first(grad), hess=_rows_first(hess))
         self._round += 1
         before, self._margin = self._margin, self._read_margin()
         trees = self._newest.read(self._booster.save_raw("ubj"))
@@ -155,6 +161,16 @@ class XGBoostEngine(Engine):
             tree["sum_hessian"] *= np.float32(unit)
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
         return learners
+
+    @staticmethod
+    def _measure(target: FloatArray, curvature: FloatArray, squares: FloatArray) -> float:
+        """Return the unit of the curvature, and put the squares of the target where told, in one pass."""
+
+        def go(rows: slice) -> float:
+            np.multiply(target[:, rows], target[:, rows], out=squares[:, rows])
+            return float(curvature[:, rows].sum(dtype=np.float64))
+
+        return _unit(sum(map_blocks(go, target.shape[1])) / curvature.size)
 
     def _read_margin(self) -> FloatArray:
         # The full margin, never a range of rounds: a range read from the training matrix spoils its cache.
@@ -175,7 +191,7 @@ class XGBoostEngine(Engine):
         if not self._monotone or learner.leaf is None:
             return values
         tree: Tree = learner.model
-        mass = leaf_sums(learner.leaf, len(values), curvature, None)
+        mass = leaf_sums(learner.leaf, len(values), (curvature,), None)[0]
         left, right = tree["left_children"], tree["right_children"]
         total = np.zeros(len(left))
         weight = np.zeros(len(left))
@@ -205,14 +221,20 @@ def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None
     return None if categorical is None else ["c" if c else "float" for c in categorical]
 
 
-def _unit(curvature: FloatArray) -> float:
-    """Power of two that brings the mean curvature near 1, or 1 if it is not far from it.
+def _unit(mean: float) -> float:
+    """Power of two that brings a mean curvature near 1, or 1 if it is not far from it.
 
     XGBoost's thresholds are absolute: with curvatures of 1e8 every gain is too small for a split.
     """
-    mean = float(curvature.mean(dtype=np.float64))
     low, high = _COMMON_CURVATURES
     return 1.0 if low <= mean <= high or mean <= 0 else 2.0 ** round(np.log2(mean))
+
+
+def _all_threads() -> int:
+    """Return the number of cores this process may use, or what OpenMP, and so XGBoost, is limited to."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(limit)) if limit.isdigit() and int(limit) else cores
 
 
 def _rows_first(a: FloatArray) -> FloatArray:
@@ -229,26 +251,33 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     """
     order = np.argsort(values)
     levels = values[order].astype(np.float64)
-    size = max(float(margin.max()), -float(margin.min())) + float(np.abs(levels).max())
-    error = _EPS * size
+    ends = map_blocks(lambda rows: max(float(margin[rows].max()), -float(margin[rows].min())), len(margin))
+    error = _EPS * (max(ends) + max(-levels[0], levels[-1]))
     if np.diff(levels).min(initial=np.inf) <= 2 * error:
         return None
     low = levels[0] - error
     step = max((levels[-1] + error - low) / _CELLS, _TINY)
     middles = (levels[:-1] + levels[1:]) / 2
     bounds = np.concatenate(([0], np.ceil((middles - low) / step).astype(np.intp), [_CELLS + 1]))
+    order = order.astype(np.min_scalar_type(len(values) - 1))
     table = order.repeat(np.diff(bounds))
-    leaf = np.empty(len(margin), dtype=np.intp)
-    worst = 0.0
-    for rows in blocks(len(margin)):
+    leaf = np.empty(len(margin), dtype=order.dtype)
+
+    def look_up(rows: slice) -> float:
+        """Find the leaves of a block; the largest distance of a row from its leaf, 0 if all are rounding."""
         change = margin[rows] - before[rows]
-        table.take(((change - np.float32(low)) * np.float32(1 / step)).astype(np.intp), mode="clip", out=leaf[rows])
-        distance = change - values.take(leaf[rows])
-        if max(float(distance.max()), -float(distance.min())) > error:
-            wrong = np.flatnonzero(np.abs(distance) > error)
-            leaf[rows][wrong] = order[np.searchsorted(middles, change[wrong])]
-            distance[wrong] = change[wrong] - values[leaf[rows][wrong]]
-            worst = max(worst, float(np.abs(distance).max()))
+        cells = change - np.float32(low)
+        cells *= np.float32(1 / step)
+        found = table.take(cells.astype(np.int32), mode="clip", out=leaf[rows])
+        distance = change - values.take(found)
+        if max(float(distance.max()), -float(distance.min())) <= error:
+            return 0.0
+        wrong = np.flatnonzero(np.abs(distance) > error)
+        found[wrong] = order[np.searchsorted(middles, change[wrong])]
+        distance[wrong] = change[wrong] - values[found[wrong]]
+        return float(np.abs(distance).max())
+
+    worst = max(map_blocks(look_up, len(margin)))
     if worst > error:
         raise RuntimeError(
             f"A training row's margin changed by a value {worst:.3g} away from every leaf of the new tree "
