@@ -219,6 +219,54 @@ def test_the_automatic_rate_grows_with_rows_and_falls_with_rounds():
     assert auto_learning_rate(10**9, 1) == 0.5
 
 
+# --- going on from a model -------------------------------------------------------------------------------------------
+
+
+@every_task
+def test_rounds_are_added_to_a_model(task, tmp_path):
+    first, X, y = fitted(task, n_estimators=6)
+    first.save_model(tmp_path / "first.ubj")
+    more = type(first)(**QUICK, n_estimators=5)
+    for base in (first, tmp_path / "first.ubj"):
+        second = more.fit(X[:200], y[:200], init_model=base)
+        assert second.n_estimators_ == len(second.weights_) == 11
+        stages = list(second.staged_predict(X))
+        np.testing.assert_array_equal(stages[5], list(first.staged_predict(X))[5])
+        scores = first._ensemble.scores(first._encode(X[:200]))
+        assert second.training_log_["loss"][0] == pytest.approx(first._loss.mean(y[:200], scores), rel=1e-5)
+        assert np.all(np.diff(second.training_log_["loss"]) < 0)
+    assert first.n_estimators_ == 6
+
+
+def test_a_model_to_go_on_from_must_fit_the_rows():
+    pd = pytest.importorskip("pandas")
+    X, y = two_classes()
+    names = list("abcde")
+    first = SCBoostClassifier(**QUICK, n_estimators=3).fit(pd.DataFrame(X, columns=names), y)
+    more = SCBoostClassifier(**QUICK, n_estimators=3)
+    turned = pd.DataFrame(X, columns=names)[names[::-1]]
+    with pytest.raises(ValueError, match=r"init_model has the columns \['a', .*same order"):
+        more.fit(turned, y, init_model=first)
+    with pytest.raises(ValueError, match=r"init_model has the classes \[0, 1\], y has \['no', 'yes'\]"):
+        more.fit(pd.DataFrame(X, columns=names), np.where(y, "yes", "no"), init_model=first)
+    with pytest.raises(ValueError, match=r"init_model adds rounds.*n_estimators as a number"):
+        SCBoostClassifier(**QUICK).fit(pd.DataFrame(X, columns=names), y, init_model=first)
+    with pytest.raises(ValueError, match="init_model is a SCBoostRegressor"):
+        more.fit(X, y, init_model=SCBoostRegressor(**QUICK, n_estimators=2).fit(X, y))
+
+
+def test_categories_of_the_first_model_stay_the_categories():
+    pd = pytest.importorskip("pandas")
+    colour = np.random.default_rng(0).choice(list("rgb"), size=300)
+    y = (colour == "g").astype(int)
+    first = SCBoostClassifier(**QUICK, n_estimators=3).fit(pd.DataFrame({"colour": colour}), y)
+    some = colour != "r"
+    second = SCBoostClassifier(**QUICK, n_estimators=3).fit(
+        pd.DataFrame({"colour": colour[some]}), y[some], init_model=first
+    )
+    assert second.predict(pd.DataFrame({"colour": ["r", "g", "b"]})).tolist() == [0, 1, 0]
+
+
 def test_a_warm_start_needs_a_number_of_rounds():
     X, y = two_classes()
     with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' chooses it; give a number"):

@@ -7,6 +7,7 @@ cross-validation, forward in step, and stops them together.
 
 from __future__ import annotations
 
+import copy
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -197,6 +198,8 @@ class Run:
         Number of rounds in all.
     from_zero : bool, default=False
         Whether to start at the raw score 0 in place of the best constant.
+    base : Ensemble, optional
+        An ensemble to go on with on other rows: the new rounds start from its scores and are added to a copy of it.
     make_projector : callable, optional
         Returns the projection; see :func:`scboost.boosting.loop.spectral_projector`.
     watch : Watch, optional
@@ -215,17 +218,24 @@ class Run:
         n_rounds: int,
         *,
         from_zero: bool = False,
+        base: Ensemble | None = None,
         make_projector: ProjectorMaker = spectral_projector,
         watch: Watch | None = None,
         resume: Training | None = None,
     ) -> None:
         settings = settings if resume is None else resume.settings
-        prior = np.zeros(loss.n_outputs) if from_zero else loss.initial_score(rows.y, rows.weight)
+        prior: FloatArray = np.zeros(loss.n_outputs)
+        if base is not None:
+            prior = base.intercept
+        elif not from_zero:
+            prior = loss.initial_score(rows.y, rows.weight)
         # Where only differences matter, the loop works on the centred target: a large mean would cost float32 digits.
         shift = prior[0] if loss.translation_invariant else 0.0
         if resume is None:
             state = start(rows.weight, settings, engine, prior - shift, len(rows), n_rounds, make_projector)
-            self.training = Training(make_ensemble(prior), state, settings)
+            self.training = Training(make_ensemble(prior) if base is None else copy.deepcopy(base), state, settings)
+            if base is not None:
+                state.F[:] = base.scores(rows.X) - shift
         else:
             self.training = resume
             if resume.state.projector is not None:

@@ -36,7 +36,7 @@ from scboost.estimators.fitting import (
 from scboost.estimators.intake import encode, interaction_groups, monotone_signs, target_vector, used_groups
 from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan
-from scboost.estimators.resuming import Identity
+from scboost.estimators.resuming import Identity, check_base
 from scboost.estimators.trees import read_trees, reweight_trees
 from scboost.redundancy import EnsembleReader
 from scboost.xgb.engine import XGBoostEngine
@@ -46,6 +46,15 @@ if TYPE_CHECKING:
     import xgboost
 
     from scboost.weighting import Weights
+
+
+def _read_if_path(model: Any) -> Any:
+    if not isinstance(model, str | os.PathLike):
+        return model
+    from scboost.estimators.model_file import load_model
+
+    return load_model(model)
+
 
 _Self = TypeVar("_Self", bound="SCBoost")
 # Attributes that a fit sets beside those that end in an underscore.
@@ -183,6 +192,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        init_model: Any = None,
     ) -> _Self:
         """Fit to training rows.
 
@@ -203,6 +213,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             given. The trees are grown on the other rows only, whatever the validation labels are.
         groups : array-like of shape (n_samples,), optional
             Groups of rows for a splitter given as ``cv``, such as :class:`sklearn.model_selection.GroupKFold`.
+        init_model : estimator, str or Path, optional
+            A fitted model, or the file of one, to go on from on these rows, which may be others than its own: its
+            rounds are kept and ``n_estimators`` rounds are added. To go on with the *same* rows as if there had been
+            no interruption, see ``warm_start`` and :class:`scboost.Checkpoint`.
 
         Returns
         -------
@@ -215,7 +229,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         try:
             if resume is None:
                 self._forget()
-            self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val), groups, resume)
+            base = _read_if_path(init_model)
+            self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val), groups, resume, base)
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt) or isinstance(error, NoModelYet):
                 self.__dict__.clear()
@@ -240,12 +255,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
         groups: ArrayLike | None,
         resume: Training | None,
+        base: Any,
     ) -> None:
         check_together(self)
         for callback in self.callbacks or ():
             if hasattr(callback, "begin"):
                 callback.begin(self)
-        matrix = encode(self, X, fitting=True)
+        matrix = encode(self, X, fitting=True, like=base)
         rows, loss = self._learn_target(target_vector(y, matrix), matrix, sample_weight)
         validation = self._given_validation(*validation_data, loss)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -254,6 +270,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         plan = make_plan(self, loss, rows, seed, has_validation=validation is not None)
         if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss):
             plan = plan.without_choosing(FAST_ROUNDS)
+        if base is not None:
+            check_base(self, base, loss, plan)
         if self.warm_start or self.callbacks:
             identity = Identity.of(self, rows, validation)
             if resume is not None:
@@ -286,7 +304,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 rows, validation = hold_out(rows, loss, plan, self.validation_fraction, self._split_seed(seed))
             elif validation is not None and plan.weighting is not None:
                 check_classes(validation, loss, plan, "X_val and y_val")
-            fitted = trainer.fit(rows, validation, resume)
+            trees = None if base is None else base._ensemble  # noqa: SLF001 - of the same class
+            fitted = trainer.fit(rows, validation, resume=resume, base=trees)
         self._publish(fitted.training)
         self._finish(fitted)
         tasks.end_fit()

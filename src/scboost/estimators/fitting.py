@@ -90,18 +90,21 @@ class Trainer:
         self._make_projector = make_projector
         self._make_engine, self._make_ensemble = make_engine, make_ensemble
 
-    def fit(self, rows: Rows, validation: Rows | None, resume: Training | None = None) -> Fitted:
-        """Grow one model; validation rows, if there are any, stop it and weigh its trees."""
+    def fit(
+        self, rows: Rows, validation: Rows | None, *, resume: Training | None = None, base: Ensemble | None = None
+    ) -> Fitted:
+        """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
         watch = None if validation is None else ValidationRows(validation, self._loss)
-        run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume)
+        run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume, base=base)
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
         fitted = Fitted(training, ensemble.n_rounds)
         if plan.weighting is not None and validation is not None and not training.interrupted:
             fitted.weights = self._weigh(ensemble, validation, plan.weighting)
         elif plan.stopping is not None and training.validation_loss:
-            fitted.n_rounds = int(np.argmin(training.validation_loss)) + 1
+            earlier = ensemble.n_rounds - len(training.validation_loss)
+            fitted.n_rounds = earlier + int(np.argmin(training.validation_loss)) + 1
             weights = ensemble.weights.copy()
             weights[fitted.n_rounds :] = 0
             ensemble.reweight(weights, ensemble.intercept)
@@ -171,6 +174,7 @@ class Trainer:
         settings: Settings | None = None,
         watch: Watch | None = None,
         resume: Training | None = None,
+        base: Ensemble | None = None,
     ) -> Run:
         return Run(
             rows,
@@ -180,6 +184,7 @@ class Trainer:
             self._make_ensemble,
             n_rounds,
             from_zero=self._plan.from_zero,
+            base=base,
             make_projector=self._make_projector,
             watch=watch,
             resume=resume,

@@ -16,7 +16,7 @@ from scboost.boosting.training import Rows
 from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
 
 
-def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = True) -> Any:
+def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = True, like: Any = None) -> Any:
     """Check rows and turn them into a float matrix (dense or CSR) with category codes.
 
     Parameters
@@ -29,6 +29,8 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
         Whether the columns are learnt from these rows.
     check_finite : bool, default=True
         Whether to look for infinite values.
+    like : estimator, optional
+        A fitted model whose categories are taken over when fitting.
     """
     dtype = np.float32 if estimator.estimator is None else np.float64
     allowed = estimator.__sklearn_tags__().input_tags
@@ -39,7 +41,7 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
     }
     if is_table(X):
         validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
-        columns = Columns.learn(X) if fitting else estimator._columns or Columns([None] * X.shape[1])  # noqa: SLF001
+        columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])  # noqa: SLF001
         matrix = check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
     else:
         if not fitting and estimator._columns is not None:  # noqa: SLF001 - the estimator's own part
@@ -57,6 +59,14 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
         estimator._columns = columns if columns is not None and columns.categorical is not None else None  # noqa: SLF001
         estimator._sparse = sparse.issparse(matrix)  # noqa: SLF001
     return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)  # noqa: SLF001
+
+
+def _columns(estimator: Any, X: Any, like: Any) -> Columns:
+    """Return the columns of a model to go on from where it has categories, and else those of the rows."""
+    known: Columns | None = getattr(like, "_columns", None)
+    if known is not None and len(known.categories) == estimator.n_features_in_:
+        return known
+    return Columns.learn(X)
 
 
 def _check_size(matrix: Any) -> None:

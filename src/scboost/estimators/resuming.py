@@ -8,8 +8,9 @@ from zlib import crc32
 
 import numpy as np
 
+from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows
-from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START
+from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START, Plan
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,47 @@ class Identity:
                 f"warm_start=True goes on with the first fit and needs its rows, but {' and '.join(changed)} "
                 f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False, or a clone, to start anew."
             )
+
+
+def check_base(estimator: Any, base: Any, loss: Loss, plan: Plan) -> None:
+    """Raise ValueError if a fit cannot go on from another fitted model.
+
+    Parameters
+    ----------
+    estimator : estimator
+        About to be fitted; its columns and classes are known.
+    base : estimator
+        The model to go on from.
+    loss : Loss
+        The loss of the new rounds.
+    plan : Plan
+        What the fit will do.
+    """
+    problem = ""
+    if type(base) is not type(estimator):
+        problem = f"is a {type(base).__name__}; this is a {type(estimator).__name__}"
+    elif estimator.warm_start or plan.uses_folds or estimator.callbacks:
+        problem = (
+            "adds rounds to a finished model: give n_estimators as a number (or X_val, y_val), without warm_start, "
+            "fold models and callbacks"
+        )
+    elif _names(base) != _names(estimator):
+        problem = f"has the columns {_names(base)}, X has {_names(estimator)}; give the same columns in the same order"
+    elif (base._columns, base._sparse) != (estimator._columns, estimator._sparse):  # noqa: SLF001 - of the same package
+        problem = (
+            "was fitted on other kinds of columns: numbers where X has categories, or dense rows where X is sparse"
+        )
+    elif not np.array_equal(getattr(base, "classes_", ()), getattr(estimator, "classes_", ())):
+        problem = f"has the classes {base.classes_.tolist()}, y has {estimator.classes_.tolist()}"
+    elif type(base._loss) is not type(loss) or vars(base._loss) != vars(loss):  # noqa: SLF001 - of the same package
+        problem = "was fitted with another loss"
+    if problem:
+        raise ValueError(f"init_model {problem}.")
+
+
+def _names(estimator: Any) -> list[Any]:
+    names = getattr(estimator, "feature_names_in_", None)
+    return list(range(estimator.n_features_in_)) if names is None else list(names)
 
 
 def _columns(identity: Identity) -> str:
