@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist compat fuzz bench pages clean
+.PHONY: demo test test-dist test-browser docs compat fuzz bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -18,6 +18,17 @@ test: $(VENV)/.dev
 # Wheel and sdist: built, installed in an empty environment, tested. Part of `make test`.
 test-dist: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/test_distribution.py
+
+# The report in a real browser. Installs Debian's Chromium where there is none, which needs root.
+test-browser: $(VENV)/.dev
+	command -v chromium chromedriver || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core; }
+	$(BIN)/python -m pip install --quiet 'selenium>=4.20'
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q tests/browser
+
+# The site, into docs/_build/html; a warning is an error.
+docs: $(VENV)/.docs
+	MPLBACKEND=Agg OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 # The tests on the lowest and newest versions of what the library needs; about an hour. Python 3.11 or newer runs it.
 compat: | $(BIN)/python
@@ -53,5 +64,9 @@ $(VENV)/.dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[cpu,plot,dev]' -e lab
 	touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[cpu,plot,docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .compat build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .compat build dist docs/_build docs/gallery docs/api/generated .mypy_cache .pytest_cache .ruff_cache

@@ -77,6 +77,7 @@ def test_public_names():
         "numeric_rows",
         "prune",
         "redundancy_report",
+        "report",
         "reweight",
         "to_onnx",
         "to_treelite",
@@ -213,7 +214,7 @@ def test_the_names_in_the_architecture_page_exist():
     [
         # Returning a booster is a matter of types only; the redundancy tools read documents.
         ("xgboost", ("xgb",)),
-        ("sklearn", ("redundancy", "plotting", "estimators", "cli")),
+        ("sklearn", ("redundancy", "plotting", "reporting", "estimators", "cli")),
         ("scboost_lab", ()),
     ],
 )

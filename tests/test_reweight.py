@@ -238,8 +238,8 @@ def test_elimination_drops_what_costs_least():
     A = rng.normal(size=(50, 6))
     b = A @ np.array([3.0, 0.1, 2.0, 0.0, 1.0, 0.2])
     G, c = A.T @ A, A.T @ b
-    assert _eliminate(G, c, 3).tolist() == [0, 2, 4]
-    assert _lasso(G, c, 3).tolist() == [0, 2, 4]
+    assert next(_eliminate(G, c, [3])).tolist() == [0, 2, 4]
+    assert next(_lasso(G, c, [3])).tolist() == [0, 2, 4]
 
 
 def test_pruning_beats_truncation_of_slow_boosting():

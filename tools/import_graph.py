@@ -23,6 +23,7 @@ LAYERS = (
     "weighting",
     "redundancy",
     "plotting",
+    "reporting",
     "estimators",
     "cli",
     "__main__",

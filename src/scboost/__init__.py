@@ -1,8 +1,8 @@
 """Boosting that does not repeat itself.
 
 Estimators, and tools that show and remove the redundancy of any tree ensemble. More names are in the packages
-:mod:`scboost.redundancy` (measures, re-weighting, other libraries), :mod:`scboost.plotting` and
-:mod:`scboost.weighting`.
+:mod:`scboost.redundancy` (measures, re-weighting, other libraries), :mod:`scboost.plotting`,
+:mod:`scboost.weighting` and :mod:`scboost.reporting`.
 """
 
 from scboost._version import __version__ as __version__
@@ -11,6 +11,7 @@ from scboost.estimators.checkpoint import Checkpoint
 from scboost.estimators.exports import numeric_rows, to_onnx, to_treelite
 from scboost.estimators.model_file import load_model
 from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
+from scboost.reporting import report
 
 __all__ = [
     "Checkpoint",
@@ -20,6 +21,7 @@ __all__ = [
     "numeric_rows",
     "prune",
     "redundancy_report",
+    "report",
     "reweight",
     "to_onnx",
     "to_treelite",

@@ -6,6 +6,7 @@ imitates the re-weighted ensemble, not the labels, and so does not fit their noi
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
 from scboost.boosting.losses import SquaredLoss
-from scboost.redundancy.reweight import FloatArray, Problem, Reweighted
+from scboost.redundancy.reweight import FloatArray, Found, Problem, Reweighted
 from scboost.redundancy.tree_matrix import positive_integer
 
 # Rows the ensemble is sure of hardly count in the imitation, but not nothing: their margins must stay large.
@@ -65,16 +66,40 @@ def prune(
     if selection not in {"backward", "lasso"}:
         raise ValueError(f"selection must be 'backward' or 'lasso', got {selection!r}.")
     problem = Problem.of(model, X_val, y_val, sample_weight, covariance_penalty)
-    found = problem.nonnegative(problem.y, pull)
-    if np.count_nonzero(found.factors) > max_trees:
-        F = problem.margin(found)
-        kept = _select(problem, F, max_trees, selection)
-        found = problem.nonnegative(problem.predict(F), _IMITATION_PULL, kept)
-    return problem.write(model, found)
+    return problem.write(model, shrink(problem, [max_trees], selection, pull)[0])
 
 
-def _select(problem: Problem, F: FloatArray, max_trees: int, selection: str) -> npt.NDArray[np.intp]:
-    """Choose trees that imitate the margins F, in the metric of the loss's curvature at F."""
+def shrink(problem: Problem, sizes: Sequence[int], selection: str, pull: float) -> list[Found]:
+    """Find which trees to keep, and their weights, for several numbers of trees at the cost of little more than one.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the weighted trees should predict.
+    sizes : sequence of int
+        Trees to keep at most.
+    selection, pull
+        As for :func:`prune`.
+
+    Returns
+    -------
+    list of Found
+        In the order of the sizes.
+    """
+    whole = problem.nonnegative(problem.y, pull)
+    needed = sorted({size for size in sizes if size < np.count_nonzero(whole.factors)}, reverse=True)
+    small: dict[int, Found] = {}
+    if needed:
+        F = problem.margin(whole)
+        G, c = _imitation(problem, F)
+        target = problem.predict(F)
+        for size, kept in zip(needed, (_eliminate if selection == "backward" else _lasso)(G, c, needed), strict=True):
+            small[size] = problem.nonnegative(target, _IMITATION_PULL, kept)
+    return [small.get(size, whole) for size in sizes]
+
+
+def _imitation(problem: Problem, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return G and c of u'Gu / 2 - c'u: imitate the margins F, in the metric of the loss's curvature at F."""
     p = problem.predict(F).reshape(F.shape)
     curvature = np.ones_like(F) if isinstance(problem.loss, SquaredLoss) else p * (1 - p)
     v = problem.sample_weight[:, None] * np.maximum(curvature, _MIN_CURVATURE)
@@ -88,36 +113,37 @@ def _select(problem: Problem, F: FloatArray, max_trees: int, selection: str) -> 
     # Pulls equal trees towards equal factors; makes G invertible when trees repeat each other.
     ridge = max(0.1 * float(np.mean(np.diag(G))), np.finfo(float).tiny)
     G[np.diag_indices_from(G)] += ridge
-    c += ridge
-    return (_eliminate if selection == "backward" else _lasso)(G, c, max_trees)
+    return G, c + ridge
 
 
-def _eliminate(G: FloatArray, c: FloatArray, max_trees: int) -> npt.NDArray[np.intp]:
-    """Drop columns of the least-squares problem u'Gu / 2 - c'u one by one, negative factors first.
+def _eliminate(G: FloatArray, c: FloatArray, sizes: Sequence[int]) -> Iterator[npt.NDArray[np.intp]]:
+    """Drop columns of the least-squares problem u'Gu / 2 - c'u one by one, negative factors first, down to each size.
 
     Dropping column j and re-fitting the others raises the objective by u_j^2 / (2 (G^-1)_jj).
     """
     inverse = np.linalg.inv(G)
     u = inverse @ c
     left = np.arange(len(c))
-    while len(left) > max_trees:
-        j = int(np.argmin(u)) if u.min() <= 0 else int(np.argmin(u**2 / np.diag(inverse)))
-        column = inverse[:, j] / inverse[j, j]
-        u = u - column * u[j]
-        inverse = inverse - np.outer(column, inverse[j])
-        keep = np.arange(len(left)) != j
-        left, u, inverse = left[keep], u[keep], inverse[np.ix_(keep, keep)]
-    return left
+    for size in sizes:
+        while len(left) > size:
+            j = int(np.argmin(u)) if u.min() <= 0 else int(np.argmin(u**2 / np.diag(inverse)))
+            column = inverse[:, j] / inverse[j, j]
+            u = u - column * u[j]
+            inverse = inverse - np.outer(column, inverse[j])
+            keep = np.arange(len(left)) != j
+            left, u, inverse = left[keep], u[keep], inverse[np.ix_(keep, keep)]
+        yield left
 
 
-def _lasso(G: FloatArray, c: FloatArray, max_trees: int) -> npt.NDArray[np.intp]:
-    """Return the columns of the non-negative lasso path's last step with at most max_trees of them."""
+def _lasso(G: FloatArray, c: FloatArray, sizes: Sequence[int]) -> Iterator[npt.NDArray[np.intp]]:
+    """Find the columns of the non-negative lasso path's last step with at most as many of them, for each size."""
     from sklearn.linear_model import lars_path_gram
 
-    if not c.max() > 0:
-        return np.arange(1)
-    unit = 1 / np.sqrt(np.diag(G).mean())
-    _, _, path = lars_path_gram(c * unit, G * unit**2, n_samples=1, method="lasso", positive=True)
-    steps = np.flatnonzero((path > 0).sum(axis=0) <= max_trees)
-    chosen = np.flatnonzero(path[:, steps[-1]] > 0)
-    return chosen if len(chosen) else np.array([int(np.argmax(c))])
+    path = np.zeros((len(c), 1))
+    if c.max() > 0:
+        unit = 1 / np.sqrt(np.diag(G).mean())
+        _, _, path = lars_path_gram(c * unit, G * unit**2, n_samples=1, method="lasso", positive=True)
+    for size in sizes:
+        steps = np.flatnonzero((path > 0).sum(axis=0) <= size)
+        chosen = np.flatnonzero(path[:, steps[-1]] > 0)
+        yield chosen if len(chosen) else np.array([int(np.argmax(c))])

@@ -1,0 +1,156 @@
+"""The report in a real browser: no error, no request, every control works, readable on a phone and on a screen."""
+
+import json
+import shutil
+
+import pytest
+import xgboost
+from sklearn.datasets import make_classification
+
+import scboost
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: make test-browser")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+if not (CHROMIUM and DRIVER):
+    pytest.skip("Chromium and its driver are not installed: make test-browser", allow_module_level=True)
+
+TABS = ["overview", "trees", "redundancy", "calibration", "features"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    X, y = make_classification(1200, 8, n_informative=5, flip_y=0.1, random_state=0)
+    model = xgboost.XGBClassifier(n_estimators=60, n_jobs=1).fit(X[:600], y[:600])
+    name = "<b onclick=alert(1)>XGB & co</b>"
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return scboost.report(model, X[600:], y[600:], name=name).save(path).as_uri()
+
+
+@pytest.fixture(scope="module")
+def driver():
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def opened(driver, page):
+    def open_at(width, **media):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = [{"name": "prefers-color-scheme", "value": media.get("scheme", "light")}]
+        setting = {"media": media.get("media", "screen"), "features": features}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", setting)
+        driver.get_log("performance")
+        driver.get(page)
+        return driver
+
+    return open_at
+
+
+def by_id(driver, name):
+    return driver.find_element("id", name)
+
+
+def shown(driver):
+    return [tab for tab in TABS if by_id(driver, f"part-{tab}").is_displayed()]
+
+
+def test_it_loads_without_an_error_and_asks_for_nothing(opened, page):
+    driver = opened(1400)
+    assert driver.title == "<b onclick=alert(1)>XGB & co</b> (XGBoost)"
+    assert driver.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    urls = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
+    assert {url for url in urls if not url.startswith("data:")} <= {page}
+
+
+def test_every_tab_shows_its_part_by_click_and_by_key(opened):
+    driver = opened(1400)
+    assert shown(driver) == ["overview"]
+    for tab in reversed(TABS):
+        by_id(driver, f"tab-{tab}").click()
+        assert shown(driver) == [tab]
+    by_id(driver, "tab-overview").send_keys("\ue014")  # arrow to the right
+    assert shown(driver) == ["trees"]
+    assert driver.switch_to.active_element.get_attribute("id") == "tab-trees"
+    by_id(driver, "tab-trees").send_keys("\ue012\ue012")  # and around, to the left
+    assert driver.get_log("browser") == []
+
+
+def test_the_slider_names_the_trees_and_the_call(opened):
+    driver = opened(1400)
+    by_id(driver, "tab-trees").click()
+    slider = by_id(driver, "trees-kept")
+    slider.send_keys("\ue011")  # home
+    assert by_id(driver, "trees-kept-call").text == "scboost.prune(model, X_val, y_val, max_trees=1).model"
+    marks = [mark.get_attribute("x1") for mark in driver.find_elements("css selector", ".mark")]
+    assert len(marks) == 2
+    slider.send_keys("\ue010")  # end
+    assert by_id(driver, "trees-kept-call").text.endswith("max_trees=60).model")
+    assert by_id(driver, "trees-kept-words").text.startswith("60 of 60 trees.")
+    moved = [mark.get_attribute("x1") for mark in driver.find_elements("css selector", ".mark")]
+    assert all(float(new) > float(old) for old, new in zip(marks, moved, strict=True))
+
+
+def test_what_is_under_the_pointer_is_written_below(opened):
+    driver = opened(1400)
+    said = []
+    for tab in ("trees", "redundancy", "calibration"):
+        by_id(driver, f"tab-{tab}").click()
+        for figure in driver.find_elements("css selector", f"#part-{tab} figure[data-hover]"):
+            svg = figure.find_element("css selector", "svg")
+            webdriver.ActionChains(driver).move_to_element(svg).perform()
+            said.append(figure.find_element("css selector", ".readout").text)
+    assert len(said) == 7
+    assert all(said), said
+    assert sum("correlation" in text for text in said) == 1
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_readable_at_this_width(opened, width, scheme):
+    driver = opened(width, scheme=scheme)
+    for tab in TABS:
+        by_id(driver, f"tab-{tab}").click()
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+        heights = driver.execute_script(
+            "return [...document.querySelectorAll('section:not([hidden]) *')]"
+            ".filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) && e.getClientRects().length)"
+            # Text in a picture is scaled with it.
+            ".map(e => parseFloat(getComputedStyle(e).fontSize) * (e.ownerSVGElement && e.ownerSVGElement.viewBox"
+            " ? e.ownerSVGElement.getBoundingClientRect().width / e.ownerSVGElement.viewBox.baseVal.width : 1))"
+        )
+        assert min(heights) >= 10.5
+    ink, paper = driver.execute_script(
+        "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+        ".map(c => c.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0))"
+    )
+    assert abs(ink - paper) > 400
+    assert (paper > ink) == (scheme == "light")
+
+
+def test_in_print_every_part_is_shown_and_controls_are_not(opened):
+    driver = opened(1000, media="print", scheme="dark")
+    assert shown(driver) == TABS
+    assert not by_id(driver, "tab-overview").is_displayed()
+    assert driver.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_it_shows_itself_in_a_notebook(driver, tmp_path):
+    X, y = make_classification(300, 5, random_state=0)
+    model = xgboost.XGBClassifier(n_estimators=10, n_jobs=1).fit(X[:150], y[:150])
+    cell = tmp_path / "cell.html"
+    cell.write_text(f"<!doctype html><p>cell</p>{scboost.report(model, X[150:], y[150:])._repr_html_()}")
+    driver.get_log("browser")
+    driver.get(cell.as_uri())
+    driver.switch_to.frame(0)
+    by_id(driver, "tab-redundancy").click()
+    assert shown(driver) == ["redundancy"]
+    driver.switch_to.default_content()
+    assert driver.get_log("browser") == []
