@@ -14,7 +14,7 @@ from pyarrow import csv, feather, parquet
 from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
 import command_line
-from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+from scboost import SCBoostClassifier, SCBoostRegressor, load_model, report
 from scboost.cli import COMMANDS, main, tables
 from scboost.cli.tables import DataError, Kinds, Source
 
@@ -240,3 +240,17 @@ def test_the_session_of_the_page_runs_and_prints_the_same_but_for_digits():
         return re.sub(r"[\d.,]+(e-\d+)?", "#", text)
 
     assert words(command_line.PAGE.read_text()) == words(command_line.page()), "run tools/command_line.py"
+
+
+def test_the_report_is_that_of_python(folder, capsys):
+    train("--ignore", "amount")
+    capsys.readouterr()
+    assert main(["report", "model.json", "test.csv", "--name", "mine", "-o", "page.html"]) == 0
+    assert capsys.readouterr().out == f"200 rows measured, written to {folder / 'page.html'}\n"
+    test = pd.read_csv("test.csv")
+    columns = ["age", "colour", "code"]
+    found = report(load_model("model.json"), test[columns], test["label"], name="mine").html()
+    page = (folder / "page.html").read_text()
+    assert re.search(r"<h1>mine \(scboost\)", page)
+    # Threads are among the parameters that the page names.
+    assert re.sub(r"<tr><td>n_jobs.*?</tr>", "", page) == re.sub(r"<tr><td>n_jobs.*?</tr>", "", found)

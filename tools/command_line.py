@@ -30,6 +30,7 @@ scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--p
 scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
+scboost report   MODEL DATA [--target COLUMN] -o PAGE.html
 ```
 
 `scboost COMMAND --help` lists all arguments.
@@ -41,7 +42,7 @@ scboost prune    MODEL DATA --max-trees N -o MODEL
   `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA` and `NaN` are
   missing.
 - **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`.
-- **Target.** `evaluate` and `prune` predict the column of the training, unless `--target` names another.
+- **Target.** `evaluate`, `prune` and `report` predict the column of the training, unless `--target` names another.
 - **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit
   code is 0 if all went well, 1 if not, 2 for wrong arguments, 130 after an interrupt. A file appears only when it is
   complete.

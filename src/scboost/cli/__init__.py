@@ -18,6 +18,7 @@ COMMANDS = {
     "predict": "predict the rows of a file, of any size",
     "evaluate": "measure a model on the rows of a file",
     "prune": "replace a model by one of fewer trees",
+    "report": "write a page about a model: one HTML file",
 }
 """Commands and what they do, in the order in which the help lists them."""
 

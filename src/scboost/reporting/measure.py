@@ -223,6 +223,8 @@ def measure(
 
 
 def _take(X: Any, rows: npt.NDArray[np.intp]) -> Any:
+    if hasattr(X, "column_names"):  # pyarrow
+        return X.take(rows)
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
@@ -381,7 +383,8 @@ def _features(model: Any, X: Any, y: Any, reader: EnsembleReader, rng: np.random
     d = reader.n_features
     names = reader.feature_names
     if names is None:
-        names = [str(c) for c in X.columns] if hasattr(X, "columns") else [f"column {j}" for j in range(d)]
+        columns = getattr(X, "column_names", getattr(X, "columns", None))
+        names = [f"column {j}" for j in range(d)] if columns is None else [str(column) for column in columns]
     own = _own_importances(model, names)
     rank = np.arange(d) if own is None else np.argsort(-own, kind="stable")
     shown = rank[:_SHUFFLED_FEATURES] if own is not None or d <= _SHUFFLED_FEATURES else rank[:0]
@@ -421,7 +424,7 @@ def _own_importances(model: Any, names: list[str]) -> FloatArray | None:
 
 
 def _column_replacer(X: Any) -> Callable[[Any, int, npt.NDArray[np.intp]], Any] | None:
-    """Return a function that shuffles a column of rows like X, or None if X is neither an array nor a pandas table."""
+    """Return a function that shuffles a column of rows like X; None if that is no array, pandas or pyarrow table."""
     if hasattr(X, "iloc"):
 
         def in_table(rows: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
@@ -430,6 +433,12 @@ def _column_replacer(X: Any) -> Callable[[Any, int, npt.NDArray[np.intp]], Any] 
             return rows
 
         return in_table
+    if hasattr(X, "column_names"):
+
+        def in_arrow(rows: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
+            return rows.set_column(j, rows.field(j), rows.column(j).take(order))
+
+        return in_arrow
     if isinstance(X, np.ndarray):
 
         def in_array(rows: Any, j: int, order: npt.NDArray[np.intp]) -> Any:

@@ -1,0 +1,29 @@
+"""``scboost report``."""
+
+from __future__ import annotations
+
+import argparse
+
+from scboost.cli.console import add_model_and_data, say
+from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
+from scboost.cli.tables import Source
+from scboost.reporting import report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model_and_data(parser)
+    parser.add_argument("--target", metavar="COLUMN", help="column to predict; by default that of the training")
+    parser.add_argument("--name", help="what to call the model on the page")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, .html")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write a page about a model and the rows of a file, which should not be those of the training."""
+    model, source = read_model(arguments), Source(arguments.data)
+    target = target_of(model, arguments)
+    columns, kinds = columns_of(model, source)
+    table = source.read([*columns, target], with_target(model, kinds, target, None))
+    y = target_values(model, source, target, table.column(target), source.first_row)
+    found = report(model, table.select(columns), y, name=arguments.name)
+    say(f"{found.measured.n_rows:,} rows measured, written to {found.save(arguments.output)}")
