@@ -1,5 +1,7 @@
 """Exploration, and the number of rounds that the data choose."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -217,6 +219,27 @@ def test_patience_grows_with_the_best_round():
 def test_the_automatic_rate_grows_with_rows_and_falls_with_rounds():
     assert auto_learning_rate(10_000, 100) > auto_learning_rate(1000, 100) > auto_learning_rate(1000, 1000)
     assert auto_learning_rate(10**9, 1) == 0.5
+
+
+@pytest.mark.parametrize("n", [300, 8000, 10**6])
+def test_rounds_to_the_end_take_smaller_steps_beyond_a_hundred(n):
+    rates = {T: auto_learning_rate(n, T, two_classes_to_the_end=True) for T in (20, 100, 101, 300, 1000, 3000)}
+    assert rates[20] == auto_learning_rate(n, 20)
+    assert rates[100] == auto_learning_rate(n, 100)
+    assert rates[101] == pytest.approx(rates[100], rel=0.02)
+    assert all(a >= b for a, b in pairwise(rates.values()))
+    assert rates[1000] == pytest.approx(n**0.427 * np.exp(-7.525))
+
+
+def test_only_rounds_that_nothing_ends_take_the_smaller_steps():
+    X, y = two_classes()
+    usual, smaller = (auto_learning_rate(len(y), 120, two_classes_to_the_end=end) for end in (False, True))
+    assert SCBoostClassifier(n_estimators=120).fit(X, y).learning_rate_ == pytest.approx(smaller)
+    stopped = SCBoostClassifier(n_estimators=120, early_stopping=True, n_iter_no_change=3).fit(X, y, X_val=X, y_val=y)
+    assert stopped.learning_rate_ == pytest.approx(usual)
+    X, y = three_classes()
+    rate = auto_learning_rate(len(y), 120, many_classes=True)
+    assert SCBoostClassifier(n_estimators=120).fit(X, y).learning_rate_ == pytest.approx(rate)
 
 
 # --- going on from a model -------------------------------------------------------------------------------------------
