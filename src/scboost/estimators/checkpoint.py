@@ -146,7 +146,11 @@ def _to_bytes(estimator: Any) -> bytes:
     }
     arrays["about"] = _bytes(json.dumps(about, allow_nan=False).encode())
     stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **arrays)
+    # NumPy 1.26's savez cannot be told to refuse pickles: it would store the argument as one more array.
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.save(entry, array, allow_pickle=False)
     content = stream.getvalue()
     return _FIRST_LINE + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
