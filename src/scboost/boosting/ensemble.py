@@ -30,12 +30,9 @@ class Ensemble(ABC):
     ----------
     weights : ndarray of shape (rounds, K)
         Weight of each learner; see :meth:`reweight`.
-    n_jobs : int
-        Number of threads that predict; 0 for all.
     """
 
     def __init__(self, n_features: int, intercept: FloatArray) -> None:
-        self.n_jobs = 1
         self.n_features = n_features
         self.intercept = np.asarray(intercept, dtype=np.float64)
         self.weights: FloatArray = np.zeros((0, len(self.intercept)))
@@ -71,9 +68,9 @@ class Ensemble(ABC):
         self.reweight(np.vstack([self.weights, other.weights]), self.intercept + other.intercept)
         self._extend(other)
 
-    def staged(self, X: Any) -> Iterator[FloatArray]:
+    def staged(self, X: Any, n_jobs: int = 1) -> Iterator[FloatArray]:
         """Yield the scores of shape (K, n) after 1, 2, ... rounds."""
-        H = self.contributions(X)
+        H = self.contributions(X, n_jobs=n_jobs)
         F = np.repeat(self.intercept[:, None], H.shape[2], axis=1)
         for t in range(self.n_rounds):
             F = F + self.weights[t][:, None] * H[t]
@@ -89,15 +86,16 @@ class Ensemble(ABC):
     def _truncate(self, n_learners: int) -> None: ...
 
     @abstractmethod
-    def scores(self, X: Any) -> FloatArray:
+    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Scores of shape (K, n)."""
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, n_jobs: int = 1) -> Any:
         """Turn rows into what :meth:`contributions` reads fastest, for repeated calls."""
+        del n_jobs
         return X
 
     @abstractmethod
-    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+    def contributions(self, X: Any, first: int = 0, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner from round ``first`` on, of shape (rounds, K, n)."""
 
     @abstractmethod
@@ -132,16 +130,18 @@ class EstimatorEnsemble(Ensemble):
         nodes, values = leaves
         return np.asarray(values[np.searchsorted(nodes, self.estimators[i].apply(X))])
 
-    def scores(self, X: Any) -> FloatArray:
+    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Scores of shape (K, n); see :class:`Ensemble`."""
+        del n_jobs
         F = np.repeat(self.intercept[:, None], X.shape[0], axis=1)
         for i, weight in enumerate(self.weights.ravel()):
             if weight != 0:
                 F[i % self.n_outputs] += weight * self._predict(i, X)
         return F
 
-    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+    def contributions(self, X: Any, first: int = 0, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
+        del n_jobs
         K = self.n_outputs
         H = np.empty((self.n_rounds - first, K, X.shape[0]))
         for i in range(first * K, self.n_rounds * K):

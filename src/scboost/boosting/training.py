@@ -235,7 +235,7 @@ class Run:
             state = start(rows.weight, settings, engine, prior - shift, len(rows), n_rounds, make_projector)
             self.training = Training(make_ensemble(prior) if base is None else copy.deepcopy(base), state, settings)
             if base is not None:
-                state.F[:] = base.scores(rows.X) - shift
+                state.F[:] = base.scores(rows.X, engine.n_threads) - shift
         else:
             self.training = resume
             if resume.state.projector is not None:
@@ -309,10 +309,12 @@ class ValidationRows:
         The rows.
     loss : Loss
         The loss.
+    n_jobs : int, default=1
+        Number of threads that score them; 0 for all.
     """
 
-    def __init__(self, rows: Rows, loss: Loss) -> None:
-        self._rows, self._loss = rows, loss
+    def __init__(self, rows: Rows, loss: Loss, n_jobs: int = 1) -> None:
+        self._rows, self._loss, self._n_jobs = rows, loss, n_jobs
         self.weight = rows.total_weight()
         self._X: Any = None
         self._n_rounds = 0
@@ -321,9 +323,9 @@ class ValidationRows:
         """Mean loss; see :class:`Watch`."""
         del F, done
         if self._X is None:
-            self._X = ensemble.prepare(self._rows.X)
+            self._X = ensemble.prepare(self._rows.X, self._n_jobs)
             self._scores = np.repeat(ensemble.intercept[:, None], len(self._rows), axis=1)
-        H = ensemble.contributions(self._X, first=self._n_rounds)
+        H = ensemble.contributions(self._X, first=self._n_rounds, n_jobs=self._n_jobs)
         for weights, h in zip(ensemble.weights[self._n_rounds :], H, strict=True):
             self._scores += weights[:, None] * h  # one by one: a resumed fit must round as an uninterrupted one
         self._n_rounds = ensemble.n_rounds

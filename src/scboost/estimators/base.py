@@ -35,7 +35,7 @@ from scboost.estimators.fitting import (
 )
 from scboost.estimators.intake import encode, interaction_groups, monotone_signs, target_vector, used_groups
 from scboost.estimators.migration import advice, explains_foreign_arguments
-from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan
+from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan, thread_count
 from scboost.estimators.resuming import Identity, check_base
 from scboost.estimators.trees import read_trees, reweight_trees
 from scboost.redundancy import EnsembleReader
@@ -354,8 +354,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     # --- learners --------------------------------------------------------------------------------------------------
 
     def _n_threads(self) -> int:
-        """Threads as XGBoost counts them: 0 for all."""
-        return 0 if self.n_jobs is None or self.n_jobs < 0 else int(self.n_jobs)
+        return thread_count(self.n_jobs)
 
     @property
     def _categorical(self) -> BoolArray | None:
@@ -410,7 +409,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
 
         def make(intercept: FloatArray) -> TreeEnsemble:
-            ensemble = TreeEnsemble(
+            return TreeEnsemble(
                 self.n_features_in_,
                 intercept,
                 objective=loss.objective,
@@ -418,8 +417,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 feature_names=None if names is None else [str(name) for name in names],
                 tables=None if self._columns is None else self._columns.tables,
             )
-            ensemble.n_jobs = self._n_threads()
-            return ensemble
 
         return make
 
@@ -478,7 +475,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         xgboost.Booster
             Leaves carry the weights, and rounds with weight 0 are left out.
         """
-        return self._trees("get_booster").booster()
+        return self._trees("get_booster").booster(self._n_threads())
 
     def _trees(self, method: str) -> TreeEnsemble:
         """Return the ensemble, for what only XGBoost's trees can do."""
@@ -537,13 +534,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         ndarray of shape (n_samples, n_features + 1), or (n_samples, n_classes, n_features + 1) for many classes
             The last entry is the mean score; the sum over the last axis is the raw score.
         """
-        shares = self._trees("shap_values").explain(self._encode(X))
+        shares = self._trees("shap_values").explain(self._encode(X), self._n_threads())
         return shares[:, 0] if shares.shape[1] == 1 else shares
 
     def __tree_ensemble__(self) -> EnsembleReader:
         check_is_fitted(self)
         classes = getattr(self, "classes_", None)
-        return read_trees(self._ensemble, self._loss, self._encode, classes)
+        return read_trees(self._ensemble, self._loss, self._encode, classes, self._n_threads())
 
     def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> SCBoost:
         new = copy.deepcopy(self)
@@ -555,11 +552,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        self._ensemble.n_jobs = self._n_threads()
         # XGBoost orders infinite values like all others, and to look for them costs up to a fifth of the prediction.
-        return self._ensemble.scores(encode(self, X, fitting=False, check_finite=self.estimator is not None))
+        matrix = encode(self, X, fitting=False, check_finite=self.estimator is not None)
+        return self._ensemble.scores(matrix, self._n_threads())
 
     def _staged_scores(self, X: ArrayLike) -> Iterator[FloatArray]:
         check_is_fitted(self)
-        self._ensemble.n_jobs = self._n_threads()
-        return islice(self._ensemble.staged(self._encode(X)), self.n_estimators_)
+        return islice(self._ensemble.staged(self._encode(X), self._n_threads()), self.n_estimators_)

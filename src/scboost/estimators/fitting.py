@@ -95,7 +95,7 @@ class Trainer:
     ) -> Fitted:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
-        watch = None if validation is None else ValidationRows(validation, self._loss)
+        watch = None if validation is None else ValidationRows(validation, self._loss, plan.n_threads)
         run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume, base=base)
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
@@ -199,7 +199,7 @@ class Trainer:
         """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
         if ensemble.n_rounds == 0:
             return None
-        H = ensemble.contributions(rows.X)
+        H = ensemble.contributions(rows.X, n_jobs=self._plan.n_threads)
         simplex = weighting.method == "simplex"
         A = H if simplex else H * ensemble.weights[:, :, None].astype(H.dtype)
         found = self._learn(A.transpose(2, 1, 0), rows, ensemble.intercept, weighting)

@@ -49,6 +49,11 @@ MAY_CHANGE_IN_WARM_START = frozenset(
 """Parameters that leave the rounds already done as they are; all others must stay between fits with ``warm_start``."""
 
 
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads as XGBoost counts them: 0 for all."""
+    return 0 if n_jobs is None or n_jobs < 0 else int(n_jobs)
+
+
 def auto_learning_rate(
     n_samples: float, n_estimators: int, *, many_classes: bool = False, two_classes_to_the_end: bool = False
 ) -> float:
@@ -300,6 +305,8 @@ class Plan:
         Folds that rows are cut into, and how many of them are held out in turn.
     min_child_weight : float
         Smallest sum of curvatures in a leaf.
+    n_threads : int
+        Number of threads; 0 for all.
     """
 
     settings: Settings
@@ -312,6 +319,7 @@ class Plan:
     n_folds: int
     n_folds_used: int
     min_child_weight: float
+    n_threads: int
 
     @property
     def uses_folds(self) -> bool:
@@ -407,6 +415,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         n_folds=n_folds,
         n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(len(rows)),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
+        n_threads=thread_count(estimator.n_jobs),
     )
 
 

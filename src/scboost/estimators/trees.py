@@ -11,31 +11,31 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray, IntArray
 from scboost.boosting.ensemble import Ensemble
-from scboost.boosting.losses import LogisticLoss, Loss, PoissonLoss, QuantileLoss, SoftmaxLoss
+from scboost.boosting.losses import Loss
 from scboost.redundancy import EnsembleReader, read_ensemble
 from scboost.xgb.ensemble import TreeEnsemble
 
 
 def read_trees(
-    ensemble: Ensemble, loss: Loss, encode: Callable[[Any], Any], classes: npt.NDArray[Any] | None
+    ensemble: Ensemble, loss: Loss, encode: Callable[[Any], Any], classes: npt.NDArray[Any] | None, n_jobs: int
 ) -> EnsembleReader:
     """Read a fitted ensemble; ``encode`` turns the estimator's rows into the matrix that the ensemble takes."""
     if not ensemble.weights.any():
         raise ValueError("The model has no trees: there is nothing to measure or to weigh.")
     by_learner = EnsembleReader(
-        lambda X, out: np.copyto(out, ensemble.contributions(encode(X)).reshape(-1, len(out)).T),
+        lambda X, out: np.copyto(out, ensemble.contributions(encode(X), n_jobs=n_jobs).reshape(-1, len(out)).T),
         ensemble.weights.ravel(),
         ensemble.intercept,
         np.zeros(ensemble.weights.size),
         "scboost",
-        _link(loss),
+        "other" if loss.link == "log" else loss.link,  # the names of TreeMatrix
         classes,
         ensemble.n_features,
     )
     if not isinstance(ensemble, TreeEnsemble):
         return by_learner
     # Without the intercept, which takes digits from float32 leaves, and without the rounds that have no weight.
-    native = read_ensemble(ensemble._centred_booster())  # noqa: SLF001 - of the same package
+    native = read_ensemble(ensemble.centred_booster(n_jobs))
     return replace(
         by_learner,
         fill=lambda X, out: native.fill(encode(X), out),
@@ -53,9 +53,3 @@ def reweight_trees(ensemble: Ensemble, kept: IntArray, weights: FloatArray, inte
     changed = np.zeros_like(ensemble.weights)
     changed[rounds[kept]] = weights * in_values[rounds[kept]]
     ensemble.reweight(changed, intercept)
-
-
-def _link(loss: Loss) -> str:
-    if isinstance(loss, QuantileLoss) and loss.quantile != 0.5:
-        return "quantile"
-    return {LogisticLoss: "logit", SoftmaxLoss: "softmax", PoissonLoss: "other"}.get(type(loss), "identity")

@@ -90,22 +90,23 @@ class TreeEnsemble(Ensemble):
         """Native model of the weighted sum, without the rounds whose weights are all zero."""
         return self._document(self.kept, self.weights, self.intercept)
 
-    def booster(self) -> xgboost.Booster:
+    def booster(self, n_jobs: int = 1) -> xgboost.Booster:
         """Return the native model; its margins are the scores as far as float32 can hold them."""
         if self._booster is None:
-            self._booster = self.document().booster(self.n_jobs)
+            self._booster = self.document().booster(n_jobs)
         return self._booster
 
     def centred_document(self) -> Document:
         """Native model without the intercept, whose size would cost the trees their digits."""
         return self._document(self.kept, self.weights, np.zeros(self.n_outputs))
 
-    def _centred_booster(self) -> xgboost.Booster:
+    def centred_booster(self, n_jobs: int = 1) -> xgboost.Booster:
+        """Return the native model without the intercept; 0 threads are all."""
         if self._centred is None:
-            self._centred, self._centred_threads = self.centred_document().booster(self.n_jobs), self.n_jobs
-        elif self._centred_threads != self.n_jobs:  # XGBoost takes longer to be told than to predict a few rows
-            self._centred.set_param({"nthread": self.n_jobs})
-            self._centred_threads = self.n_jobs
+            self._centred, self._centred_threads = self.centred_document().booster(n_jobs), n_jobs
+        elif self._centred_threads != n_jobs:  # XGBoost takes longer to be told than to predict a few rows
+            self._centred.set_param({"nthread": n_jobs})
+            self._centred_threads = n_jobs
         return self._centred
 
     def leaf_values(self) -> FloatArray:
@@ -189,45 +190,45 @@ class TreeEnsemble(Ensemble):
         stored = intercept.astype(np.float32)
         return stored, intercept - stored
 
-    def scores(self, X: Any) -> FloatArray:
+    def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
-        booster = self._centred_booster()
+        booster = self.centred_booster(n_jobs)
         if isinstance(X, sparse.csr_array):  # which inplace_predict refuses, as opposed to a matrix
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
         margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
         trees: FloatArray = np.asarray(margin).reshape(-1, self.n_outputs).T
         return self.intercept[:, None] + trees
 
-    def explain(self, X: Any) -> FloatArray:
+    def explain(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Shares of the columns in the scores, of shape (n, K, d + 1), the mean score in the last place."""
-        matrix = self.prepare(X)
-        shares = self._centred_booster().predict(matrix, pred_contribs=True, validate_features=False)
+        matrix = self.prepare(X, n_jobs)
+        shares = self.centred_booster(n_jobs).predict(matrix, pred_contribs=True, validate_features=False)
         shares = shares.reshape(matrix.num_row(), self.n_outputs, -1).astype(np.float64)
         shares[:, :, -1] += self.intercept
         return np.asarray(shares)
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, n_jobs: int = 1) -> Any:
         """Make a DMatrix of the rows; see :class:`Ensemble`."""
         xgb = import_xgboost()
         if isinstance(X, xgb.DMatrix):
             return X
         return xgb.DMatrix(
             X,
-            nthread=self.n_jobs or None,
+            nthread=n_jobs or None,
             feature_types=feature_types(self._categorical),
             enable_categorical=self._categorical is not None,
         )
 
-    def contributions(self, X: Any, first: int = 0) -> FloatArray:
+    def contributions(self, X: Any, first: int = 0, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
         K = self.n_outputs
-        matrix = self.prepare(X)
+        matrix = self.prepare(X, n_jobs)
         n = matrix.num_row()
         rounds = np.arange(first, self.n_rounds)
         H = np.empty((len(rounds), K, n), dtype=np.float32)
         if not len(rounds):
             return H
-        structure = self._document(rounds, np.ones_like(self.weights), np.zeros(K)).booster(self.n_jobs)
+        structure = self._document(rounds, np.ones_like(self.weights), np.zeros(K)).booster(n_jobs)
         # Without a check of names: a DMatrix refuses brackets in them.
         leaves = structure.predict(matrix, pred_leaf=True, validate_features=False)
         leaves = leaves.reshape(n, -1).astype(np.intp)
