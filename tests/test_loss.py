@@ -1,19 +1,31 @@
 """Losses: derivatives, optimal constants, links, and agreement between losses that are special cases of each other."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special
-from sklearn.metrics import log_loss, mean_pinball_loss, mean_poisson_deviance
+from sklearn.metrics import (
+    log_loss,
+    mean_gamma_deviance,
+    mean_pinball_loss,
+    mean_poisson_deviance,
+    mean_tweedie_deviance,
+)
 
 from scboost.boosting.losses import (
+    ExpectileLoss,
+    GammaLoss,
     HuberLoss,
     LogisticLoss,
     PoissonLoss,
     QuantileLoss,
+    QuantilesLoss,
     SoftmaxLoss,
     SquaredLoss,
+    TweedieLoss,
     _leaf_quantiles,
 )
 
@@ -24,6 +36,10 @@ LOSSES = {
     "quantile": QuantileLoss(0.3),
     "huber": HuberLoss(0.7),
     "poisson": PoissonLoss(),
+    "gamma": GammaLoss(),
+    "tweedie": TweedieLoss(1.3),
+    "expectile": ExpectileLoss(0.8),
+    "quantiles": QuantilesLoss([0.1, 0.5, 0.8]),
 }
 quick = settings(deadline=None, max_examples=30)
 
@@ -36,6 +52,9 @@ def targets(name, n, seed):
         return np.r_[0.0, 1.0, 2.0, rng.integers(3, size=n - 3)]
     if name == "poisson":
         return np.r_[1.0, rng.poisson(2.0, size=n - 1)]
+    if name in {"gamma", "tweedie"}:
+        y = rng.gamma(2.0, size=n)
+        return np.where(rng.uniform(size=n) < 0.3, 0.0, y) + (np.arange(n) == 0) if name == "tweedie" else y
     return rng.normal(size=n)
 
 
@@ -50,7 +69,7 @@ def test_residual_is_the_negative_derivative(name, seed):
     loss, y, F = LOSSES[name], targets(name, 8, seed), scores(name, 8, seed)
     r, _ = loss.residual(y, F)
     step = 1e-5
-    if name in {"quantile", "huber"}:  # away from their kinks
+    if name in {"quantile", "quantiles", "huber"}:  # away from their kinks
         F = np.where(np.abs(np.abs(y - F) - 0.7) < 2 * step, F + 0.01, F)
         F = np.where(np.abs(y - F) < 2 * step, F + 0.01, F)
         r, _ = loss.residual(y, F)
@@ -61,7 +80,7 @@ def test_residual_is_the_negative_derivative(name, seed):
         np.testing.assert_allclose(r[k], -numerical, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared", "poisson", "softmax"])
+@pytest.mark.parametrize("name", ["logistic", "squared", "poisson", "softmax", "gamma", "tweedie"])
 @quick
 @given(seed=st.integers(0, 10_000))
 def test_curvature_is_the_second_derivative(name, seed):
@@ -147,9 +166,21 @@ def test_special_cases_agree(seed):
     np.testing.assert_allclose(wide.initial_score(y, None), SquaredLoss().initial_score(y, None), atol=1e-9)
     np.testing.assert_allclose(QuantileLoss(0.5).row_losses(y, F), np.abs(y - F[0]) / 2, rtol=1e-12)
     np.testing.assert_allclose(QuantileLoss(0.5).initial_score(y, None), [np.median(y)], atol=1e-12)
+    np.testing.assert_allclose(ExpectileLoss(0.5).row_losses(y, F), SquaredLoss().row_losses(y, F), rtol=1e-12)
+    np.testing.assert_allclose(ExpectileLoss(0.5).residual(y, F)[0], SquaredLoss().residual(y, F)[0], rtol=1e-12)
+    counts = targets("poisson", 15, seed)
+    np.testing.assert_allclose(
+        TweedieLoss(1 + 1e-9).residual(counts, F)[0], PoissonLoss().residual(counts, F)[0], atol=1e-6
+    )
 
 
 def test_mean_agrees_with_scikit_learn():
+    deviances = {"gamma": mean_gamma_deviance, "tweedie": partial(mean_tweedie_deviance, power=1.3)}
+    for name, deviance in deviances.items():
+        y, F = targets(name, 40, 1), scores(name, 40, 1)
+        other = F + 0.3  # the constant of the target drops out of differences
+        change = LOSSES[name].mean(y, F) - LOSSES[name].mean(y, other)
+        assert change == pytest.approx((deviance(y, np.exp(F[0])) - deviance(y, np.exp(other[0]))) / 2, rel=1e-9)
     weight = np.random.default_rng(0).uniform(0.5, 2, size=40)
     y, F = targets("logistic", 40, 1), scores("logistic", 40, 1)
     expected = log_loss(y, LOSSES["logistic"].inverse_link(F), sample_weight=weight)
@@ -208,6 +239,30 @@ def test_newton_step_minimises_the_quadratic_model_of_its_leaf(name, l2, weighte
         slope = np.sum(w[rows] * (-r[0, rows] + c[0, rows] * steps[j])) + l2 * steps[j]
         assert slope == pytest.approx(0, abs=1e-10)
     assert steps[3] == 0  # a leaf without rows does not move
+
+
+@pytest.mark.parametrize("l2", [0.0, 2.5])
+@pytest.mark.parametrize("name", ["gamma", "tweedie"])
+def test_steps_of_amounts_minimise_the_penalised_loss_of_their_leaf(name, l2):
+    loss, y, F = LOSSES[name], targets(name, 60, 3), 3 * scores(name, 60, 3)
+    rng = np.random.default_rng(4)
+    leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
+    r, c = loss.residual(y, F)
+    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)
+    for j in range(3):
+        rows = leaf == j
+        slope = np.sum(weight[rows] * loss.residual(y[rows], F[:, rows] + steps[j])[0][0]) - l2 * steps[j]
+        assert slope == pytest.approx(0, abs=1e-8)
+    assert steps[3] == 0
+
+
+def test_a_leaf_without_any_amount_takes_a_finite_step_down():
+    loss, y, F = TweedieLoss(1.5), np.zeros(5), np.zeros((1, 5))
+    r, c = loss.residual(y, F)
+    leaf = np.zeros(5, dtype=int)
+    (free,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 0.0)
+    (held,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 3.0)
+    assert -31 < free < held < 0
 
 
 @quick

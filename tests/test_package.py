@@ -13,6 +13,7 @@ import pytest
 import architecture
 import import_graph
 import scboost
+import scboost.losses
 import scboost.plotting
 
 
@@ -123,6 +124,20 @@ def test_public_names():
         "truncation_path",
         "vote_correlation",
         "vote_gram",
+    ]
+    assert scboost.losses.__all__ == [
+        "ExpectileLoss",
+        "GammaLoss",
+        "HuberLoss",
+        "LogisticLoss",
+        "Loss",
+        "PoissonLoss",
+        "QuantileLoss",
+        "QuantilesLoss",
+        "SoftmaxLoss",
+        "SquaredLoss",
+        "Suggested",
+        "TweedieLoss",
     ]
     assert scboost.plotting.__all__ == [
         "plot_correlation",

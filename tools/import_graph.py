@@ -19,6 +19,7 @@ LAYERS = (
     "_version",
     "_arrays",
     "boosting",
+    "losses",
     "xgb",
     "weighting",
     "redundancy",

@@ -218,7 +218,8 @@ def boost(
             if learner.leaf is not None:
                 leaf, n_leaves = learner.leaf, len(learner.values)
                 if newton:
-                    steps = loss.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, settings.l2)
+                    own = loss.of_output(k)
+                    steps = own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, settings.l2)
                 else:
                     steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, settings.l2)
                 learner.values = engine.constrain(learner, steps, shape[k]).astype(r.dtype)

@@ -9,6 +9,7 @@ length n: 0/1 for two classes, class numbers for many, real numbers for regressi
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from scboost._arrays import FloatArray, IntArray, map_blocks
 _MIN_CURVATURE = 1e-16
 # Targets are float32 in the loop, and so are their squares: outside of these spans they would over- or underflow.
 _TARGET_SPANS = (1e-15, 1e15)
+# In units of a logarithm: a leaf without any amount and without penalty would go on for ever.
+_LONGEST_STEP = 30.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,15 @@ class Loss(ABC):
     unit_dispersion: bool = False
     weighable: bool = True
     suggested: Suggested = Suggested()
+
+    def __repr__(self) -> str:
+        own = ", ".join(f"{name}={getattr(self, name, '?')!r}" for name in inspect.signature(type(self)).parameters)
+        return f"{type(self).__name__}({own})"
+
+    def of_output(self, k: int) -> Loss:
+        """Return the loss whose leaf steps are those of output k; itself where all outputs step alike."""
+        del k
+        return self
 
     def held_out_shift(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         """Return what held-out rows, with scores F of shape (K, n), ask to add to all scores, of shape (K,)."""
@@ -496,3 +508,176 @@ def _leaf_quantiles(
             high = np.searchsorted(cumulative, share * (1 + 1e-12), side="right")
             steps[j] = (e[start + low] + e[start + min(high, stop - start - 1)]) / 2
     return steps
+
+
+class TweedieLoss(Loss):
+    """Half the Tweedie deviance of a target of at least 0, which it often is, up to a constant of the target.
+
+    The raw score is the logarithm of the mean; the variance is a multiple of its ``power``.
+
+    Parameters
+    ----------
+    power : float in (1, 2), default=1.5
+        Power of the variance: near 1 as for counts, near 2 as for positive quantities.
+    """
+
+    link = "log"
+    objective = "count:poisson"  # whose link it has; the native model needs no more
+    suggested = Suggested(gamma=0.7, nu=0.3)
+
+    def __init__(self, power: float = 1.5) -> None:
+        if not 1 < power < 2:
+            raise ValueError(f"power={power!r} of the Tweedie loss must be between 1 and 2; use poisson or gamma.")
+        self.power = power
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        if (y < 0).any():
+            raise ValueError(f"loss='tweedie' needs {name} >= 0, got {y.min():g}.")
+        if not y.any():
+            raise ValueError(f"loss='tweedie' needs a positive sum of {name}, but it is 0 in every row.")
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        return np.array([np.log(np.average(y, weights=sample_weight))])
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        pull, push = self._forces(y, F)
+        return pull - push, np.maximum((self.power - 1) * pull + (2 - self.power) * push, _MIN_CURVATURE)
+
+    def _forces(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what raises a score and what lowers it; their difference is the residual."""
+        p = F.dtype.type(self.power)
+        return y * np.exp((1 - p) * F), np.exp((2 - p) * F)
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        pull, push = self._forces(y, F[0])
+        return np.asarray(pull / (self.power - 1) + push / (2 - self.power))
+
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(F[0]))
+
+    def leaf_steps(
+        self,
+        leaf: IntArray,
+        n_leaves: int,
+        y: FloatArray,
+        F: FloatArray,
+        r: FloatArray,
+        curvature: FloatArray,
+        sample_weight: FloatArray | None,
+        l2: float,
+    ) -> FloatArray:
+        """Minimise the penalised loss of each leaf exactly: far from the target, a Newton step explodes.
+
+        The step s solves ``A exp((1 - p) s) - B exp((2 - p) s) = l2 s``, whose left side falls: its root lies between 0
+        and ``log(A / B)``, where the penalty has no say.
+        """
+        del r, curvature
+        pull, push = self._forces(y, F)
+        A, B = leaf_sums(leaf, n_leaves, (pull, push), sample_weight)
+        ends = np.zeros(n_leaves)
+        filled = B > 0
+        with np.errstate(divide="ignore"):
+            ends[filled] = np.clip(np.log(A[filled] / B[filled]), -_LONGEST_STEP, _LONGEST_STEP)
+        near, far = np.zeros(n_leaves), ends
+        for _ in range(60):
+            middle = (near + far) / 2
+            slope = A * np.exp((1 - self.power) * middle) - B * np.exp((2 - self.power) * middle) - l2 * middle
+            beyond = slope * ends < 0
+            near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
+        return (near + far) / 2
+
+
+class GammaLoss(TweedieLoss):
+    """Half the gamma deviance of a positive target, whose log-mean is the raw score, up to a constant of the target."""
+
+    def __init__(self) -> None:
+        self.power = 2.0
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        if (y <= 0).any():
+            raise ValueError(f"loss='gamma' needs {name} > 0, got {y.min():g}.")
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray(y * np.exp(-F[0]) + F[0])
+
+
+class ExpectileLoss(_RegressionLoss):
+    """Squared error that weighs rows above their score by the expectile, those below by the rest.
+
+    The expectile 0.5 is the mean.
+
+    Parameters
+    ----------
+    expectile : float in (0, 1)
+        The expectile that is estimated.
+    """
+
+    constant_curvature = False
+
+    def __init__(self, expectile: float) -> None:
+        if not 0 < expectile < 1:
+            raise ValueError(f"expectile={expectile!r} must be between 0 and 1.")
+        self.expectile = expectile
+        self.link = "identity" if expectile == 0.5 else "quantile"
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        F = np.array([np.average(y, weights=sample_weight)], dtype=np.float64)
+        for _ in range(100):  # each step is exact unless it changes on which side rows lie
+            w = self._weights(y, F) * (1 if sample_weight is None else sample_weight)
+            step = np.average(y, weights=w) - F[0]
+            F += step
+            if abs(step) <= 1e-14 * np.abs(y).max():
+                break
+        return F
+
+    def _weights(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray(np.where(y > F, 2 * self.expectile, 2 - 2 * self.expectile))
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        w = self._weights(y, F).astype(F.dtype)
+        return w * (y - F), w
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray(self._weights(y, F[0]) * (y - F[0]) ** 2 / 2)
+
+
+class QuantilesLoss(_RegressionLoss):
+    """Sum of the pinball losses of several quantiles, one output each; predictions are sorted, so that none cross.
+
+    Parameters
+    ----------
+    quantiles : sequence of float in (0, 1)
+        Rising.
+    """
+
+    weighable = False
+    link = "quantile"
+
+    def __init__(self, quantiles: Sequence[float]) -> None:
+        self.quantiles = [float(q) for q in quantiles]
+        bounds = [0.0, *self.quantiles, 1.0]
+        if len(self.quantiles) < 2 or any(low >= high for low, high in pairwise(bounds)):
+            raise ValueError(f"quantiles={self.quantiles!r} must be two or more, rising, between 0 and 1.")
+        self.n_outputs = len(self.quantiles)
+        self._losses = [QuantileLoss(q) for q in self.quantiles]
+        self.suggested = max((loss.suggested for loss in self._losses), key=lambda s: s.min_child_weight)
+
+    def of_output(self, k: int) -> Loss:
+        return self._losses[k]
+
+    def held_out_shift(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        shifts = [loss.held_out_shift(y, F[k : k + 1], sample_weight) for k, loss in enumerate(self._losses)]
+        return np.concatenate(shifts)
+
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        return np.concatenate([loss.initial_score(y, sample_weight) for loss in self._losses])
+
+    def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = [loss.residual(y, F[k : k + 1])[0] for k, loss in enumerate(self._losses)]
+        return np.concatenate(parts), np.ones_like(F)
+
+    def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
+        return np.asarray(np.sum([loss.row_losses(y, F[k : k + 1]) for k, loss in enumerate(self._losses)], axis=0))
+
+    def inverse_link(self, F: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(np.sort(F, axis=0).T)

@@ -12,7 +12,7 @@ from typing import Any
 _TEXT = {".csv": ",", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _PARQUET, _ARROW = (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
-_BLOCK = 1 << 23  # bytes of text in a chunk
+_BLOCK = 1 << 20  # bytes of text in a chunk; Arrow reads up to 32 of them ahead
 _ROWS = 1 << 16  # rows in a chunk of the other formats
 
 
@@ -205,7 +205,7 @@ class Source:
         if self._format in _PARQUET:
             from pyarrow import parquet
 
-            with parquet.ParquetFile(self.path) as file:
+            with parquet.ParquetFile(self.path, pre_buffer=False) as file:  # which would read the whole file ahead
                 yield from file.iter_batches(batch_size=_ROWS, columns=list(columns), use_threads=False)
             return
         pa = pyarrow()

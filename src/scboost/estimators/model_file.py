@@ -320,7 +320,7 @@ class _Reader:
         known = isinstance(cls, type) and issubclass(cls, Loss) and not inspect.isabstract(cls)
         _require(isinstance(name, str) and not name.startswith("_") and known, f"unknown loss {name!r:.40}")
         _require(set(numbers) == set(inspect.signature(cls).parameters), f"the numbers of the loss are {list(numbers)}")
-        for number in numbers.values():
+        for number in (n for given in numbers.values() for n in (given if isinstance(given, list) else [given])):
             _require(isinstance(number, int | float) and not isinstance(number, bool), "a number of the loss is none")
             _require(0 < number < 1e300, "a number of the loss is not positive")
         loss: Loss = cls(**numbers)

@@ -385,7 +385,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         rate = auto_learning_rate(
             rows.total_weight(),
             n_rounds,
-            many_classes=loss.n_outputs > 1,
+            many_classes=loss.n_classes > 2,
             two_classes_to_the_end=loss.n_classes == 2 and not open_number and not stops,
         )
         rate = min(suggested.rate * rate, _LARGEST_RATE) if open_number else rate

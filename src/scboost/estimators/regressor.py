@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.boosting.losses import HuberLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
+from scboost.boosting.losses import (
+    ExpectileLoss,
+    GammaLoss,
+    HuberLoss,
+    Loss,
+    PoissonLoss,
+    QuantileLoss,
+    QuantilesLoss,
+    SquaredLoss,
+    TweedieLoss,
+)
 from scboost.boosting.training import Rows
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import make_rows, numbers
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
+
+LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "expectile", "poisson", "gamma", "tweedie"]
 
 
 @documented
@@ -31,11 +44,18 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson"}, default="squared_error"
-        What the model estimates: the mean; the median; something between the two, robust to outliers; a quantile; or
-        the mean of counts, as the exponential of the raw score.
-    quantile : float in (0, 1) or None, default=None
-        The quantile that ``loss="quantile"`` estimates, and needs.
+    loss : str or Loss, default="squared_error"
+        What the model estimates. "squared_error": the mean; "absolute_error": the median; "huber": something between
+        the two, robust to outliers; "quantile"; "expectile"; and, as the exponential of the raw score, the mean of
+        counts, "poisson", of positive quantities, "gamma", or of quantities many of which are 0, "tweedie". Or a loss
+        of one's own, an instance of a class derived from :class:`scboost.losses.Loss`.
+    quantile : float in (0, 1), list of these or None, default=None
+        The quantile that ``loss="quantile"`` estimates, and needs. Of a rising list, ``predict`` returns one column
+        each, which do not cross; see ``predict_interval``.
+    expectile : float in (0, 1) or None, default=None
+        The expectile that ``loss="expectile"`` estimates, and needs; 0.5 is the mean.
+    tweedie_power : float in (1, 2) or None, default=None
+        Power of the mean that the variance is a multiple of, for ``loss="tweedie"``. None is 1.5.
     huber_delta : float or None, default=None
         Residual, in units of y, beyond which ``loss="huber"`` is linear. None takes the 0.9 quantile of the distances
         from the median of y that are not zero.
@@ -64,8 +84,10 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
-        "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", "poisson"})],
-        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+        "loss": [StrOptions(set(get_args(LossName))), Loss],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), list, tuple, None],
+        "expectile": [Interval(Real, 0, 1, closed="neither"), None],
+        "tweedie_power": [Interval(Real, 1, 2, closed="neither"), None],
         "huber_delta": [Interval(Real, 0, None, closed="neither"), None],
     }
 
@@ -73,8 +95,10 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        loss: Literal["squared_error", "absolute_error", "huber", "quantile", "poisson"] = "squared_error",
-        quantile: float | None = None,
+        loss: LossName | Loss = "squared_error",
+        quantile: float | Sequence[float] | None = None,
+        expectile: float | None = None,
+        tweedie_power: float | None = None,
         huber_delta: float | None = None,
         preset: Literal["default", "fast", "best"] = "default",
         n_estimators: int | Literal["auto"] = "auto",
@@ -147,33 +171,54 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         )
         self.loss = loss
         self.quantile = quantile
+        self.expectile = expectile
+        self.tweedie_power = tweedie_power
         self.huber_delta = huber_delta
 
     def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
-        if (self.quantile is not None) != (self.loss == "quantile"):
-            raise ValueError(
-                f"quantile={self.quantile!r} with loss={self.loss!r}: give a quantile if and only if loss='quantile'."
-            )
-        if self.huber_delta is not None and self.loss != "huber":
-            raise ValueError(f"huber_delta={self.huber_delta!r} needs loss='huber', got loss={self.loss!r}.")
-        if self.loss == "poisson" and self.leaf_rule == "mean":
-            raise ValueError(
-                "leaf_rule='mean' with loss='poisson' would add means of counts to a logarithm; use leaf_rule='newton'."
-            )
+        for name, needed in (("quantile", True), ("expectile", True), ("tweedie_power", False), ("huber_delta", False)):
+            self._check_belongs(name, name.partition("_")[0], needed=needed)
         rows = make_rows(X, numbers(y, "y"), sample_weight)
-        loss = self._make_loss(rows)
+        loss = self.loss if isinstance(self.loss, Loss) else self._make_loss(rows)
+        if loss.link == "log" and self.leaf_rule == "mean":
+            raise ValueError(
+                f"leaf_rule='mean' with loss={self.loss!r} would add means of counts or amounts to a logarithm; use "
+                "leaf_rule='newton'."
+            )
+        if isinstance(self.loss, Loss) and (loss.n_outputs != 1 or loss.n_classes):
+            raise ValueError(
+                f"loss={loss!r} must have one output and no classes, got n_outputs={loss.n_outputs} and "
+                f"n_classes={loss.n_classes}."
+            )
         loss.check_target(rows.y, "y")
         if self.loss == "poisson" and not rows.y.any():
             raise ValueError("loss='poisson' needs a positive sum of y, but y is 0 in every row with positive weight.")
         return rows, loss
+
+    def _check_belongs(self, name: str, loss: str, *, needed: bool) -> None:
+        """Reject a parameter of another loss than the one given, and a loss without the parameter it needs."""
+        value = getattr(self, name)
+        given, asked = value is not None, isinstance(self.loss, str) and self.loss == loss
+        if needed and given != asked:
+            raise ValueError(f"{name}={value!r} with loss={self.loss!r}: give {name} if and only if loss={loss!r}.")
+        if given and not asked:
+            raise ValueError(f"{name}={value!r} needs loss={loss!r}, got loss={self.loss!r}.")
 
     def _make_loss(self, rows: Rows) -> Loss:
         if self.loss == "squared_error":
             return SquaredLoss()
         if self.loss == "poisson":
             return PoissonLoss()
+        if self.loss == "gamma":
+            return GammaLoss()
+        if self.loss == "tweedie":
+            return TweedieLoss(1.5 if self.tweedie_power is None else float(self.tweedie_power))
+        if self.loss == "expectile" and self.expectile is not None:
+            return ExpectileLoss(float(self.expectile))
         if self.loss == "huber":
             return HuberLoss(_huber_delta(rows) if self.huber_delta is None else float(self.huber_delta))
+        if isinstance(self.quantile, Sequence):
+            return QuantilesLoss(self.quantile)
         return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
 
     def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
@@ -183,7 +228,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson"
+        tags.target_tags.positive_only = self.loss in ("poisson", "gamma", "tweedie")
         return tags
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -196,11 +241,63 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or (n_samples, n_quantiles) if several quantiles were asked for
             On the scale of y.
         """
         F = self._scores(X)
         return self._loss.inverse_link(F.astype(np.float64))
+
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
+        """Interval that should hold a share of the targets, between two quantiles that were fitted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float in (0, 1), default=0.9
+            The share. Half of the rest should lie below the interval, half above: the model must have been fitted with
+            ``loss="quantile"`` and a ``quantile`` list that holds both ends, such as ``[0.05, 0.5, 0.95]``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        known = self._loss.quantiles if isinstance(self._loss, QuantilesLoss) else []
+        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
+        places = [k for end in ends for k, quantile in enumerate(known) if abs(quantile - end) < 1e-9]
+        if len(places) < 2:
+            raise ValueError(
+                f"coverage={coverage!r} needs the quantiles {ends[0]:.4g} and {ends[1]:.4g}, but the model was fitted "
+                f"with loss={self.loss!r}, quantile={self.quantile!r}."
+            )
+        return self.predict(X)[:, places]
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the variance of y that is explained: R squared, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights.
+
+        Returns
+        -------
+        float
+            At most 1. A model of several quantiles has no such score.
+        """
+        check_is_fitted(self)
+        if self._loss.n_outputs > 1:
+            raise ValueError(
+                f"score compares one prediction a row with y, but quantile={self.quantile!r} predicts several; see "
+                "sklearn.metrics.mean_pinball_loss."
+            )
+        return float(super().score(X, y, sample_weight))
 
     def staged_predict(self, X: ArrayLike) -> Iterator[FloatArray]:
         """Yield the predicted values after each round.

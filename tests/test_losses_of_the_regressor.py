@@ -1,0 +1,194 @@
+"""Losses through the whole estimator: XGBoost's objectives as oracles, several quantiles, custom losses."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.base import clone
+from sklearn.metrics import mean_gamma_deviance, mean_pinball_loss, mean_tweedie_deviance
+
+from data_makers import real_target
+from scboost import SCBoostRegressor, load_model
+from scboost.losses import ExpectileLoss, HuberLoss, Loss, QuantilesLoss, SoftmaxLoss, SquaredLoss
+
+PLAIN = {"projection_strength": 0.0, "exploration": 0.0, "max_depth": 3, "max_leaves": None, "reg_lambda": 0.0}
+PLAIN |= {"min_child_weight": 0.0, "n_jobs": 1, "random_state": 0}
+
+
+def amounts(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    mean = np.exp(X[:, 0] + 0.5 * (X[:, 1] > 0))
+    return X, rng.gamma(2.0, mean / 2), np.where(rng.uniform(size=n) < 0.4, 0.0, rng.gamma(2.0, mean))
+
+
+@pytest.mark.parametrize("objective", ["reg:gamma", "reg:tweedie"])
+def test_the_first_tree_is_that_of_xgboosts_objective(objective):
+    X, positive, often_zero = amounts()
+    y = positive if objective == "reg:gamma" else often_zero
+    name = objective.partition(":")[2]
+    model = SCBoostRegressor(loss=name, n_estimators=1, learning_rate=1.0, **PLAIN).fit(X, y)
+    params = {"objective": objective, "eta": 1.0, "max_depth": 3, "lambda": 0.0, "min_child_weight": 0.0, "nthread": 1}
+    params |= {"tree_method": "hist", "base_score": float(y.mean()), "tweedie_variance_power": 1.5}
+    booster = xgb.train(params, xgb.DMatrix(X, y), 1)
+    leaf = booster.predict(xgb.DMatrix(X), pred_leaf=True)
+    assert len(np.unique(leaf)) > 4
+    own = model.predict(X)
+    # The same rows share a leaf; its step is exact, not one of Newton's: the prediction is the mean of its rows.
+    for number in np.unique(leaf):
+        assert own[leaf == number] == pytest.approx(y[leaf == number].mean(), rel=1e-5)
+    assert len(np.unique(own)) == len(np.unique(leaf))
+
+
+def test_expectiles_are_those_of_plain_xgboost_with_the_same_derivatives():
+    X, y = real_target(n=400)
+    y = y - y.mean()
+    model = SCBoostRegressor(loss="expectile", expectile=0.8, n_estimators=10, learning_rate=0.3, init="zero", **PLAIN)
+    model.fit(X, y)
+
+    def objective(F, rows):
+        w = np.where(rows.get_label() > F, 1.6, 0.4)
+        return w * (F - rows.get_label()), w
+
+    params = {"eta": 0.3, "max_depth": 3, "lambda": 0.0, "min_child_weight": 0.0, "nthread": 1, "tree_method": "hist"}
+    booster = xgb.train({**params, "base_score": 0.0}, xgb.DMatrix(X, y), 10, obj=objective)
+    np.testing.assert_allclose(model.predict(X), booster.predict(xgb.DMatrix(X)), atol=1e-4)
+
+
+def test_amounts_are_predicted_nearly_as_well_as_by_their_true_means():
+    X, positive, often_zero = amounts(2000)
+    X_test, positive_test, often_zero_test = amounts(2000, 1)
+    truth = np.exp(X_test[:, 0] + 0.5 * (X_test[:, 1] > 0))
+    for loss, y, y_test, mean, deviance in (
+        ("gamma", positive, positive_test, truth, mean_gamma_deviance),
+        ("tweedie", often_zero, often_zero_test, 1.2 * truth, partial(mean_tweedie_deviance, power=1.5)),
+    ):
+        model = SCBoostRegressor(loss=loss, random_state=0, n_jobs=1).fit(X, y)
+        predicted = model.predict(X_test)
+        assert predicted.min() > 0
+        floor, constant = deviance(y_test, mean), deviance(y_test, np.full(2000, y.mean()))
+        assert deviance(y_test, predicted) - floor < 0.2 * (constant - floor)
+        np.testing.assert_allclose(model.get_booster().predict(xgb.DMatrix(X_test)), predicted, rtol=1e-4)
+
+
+def test_several_quantiles_do_not_cross_and_cover_what_they_say(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(6000, 2)).astype(np.float32)
+    y = X[:, 0] + (1 + X[:, 1]) * rng.normal(size=6000)
+    model = SCBoostRegressor(loss="quantile", quantile=[0.05, 0.5, 0.95], random_state=0, n_jobs=1)
+    model.fit(X[:3000], y[:3000])
+    predicted = model.predict(X[3000:])
+    assert predicted.shape == (3000, 3)
+    assert (np.diff(predicted, axis=1) >= 0).all()
+    interval = model.predict_interval(X[3000:], coverage=0.9)
+    np.testing.assert_array_equal(interval, predicted[:, [0, 2]])
+    covered = np.mean((interval[:, 0] <= y[3000:]) & (y[3000:] <= interval[:, 1]))
+    assert 0.87 < covered < 0.93
+    # As good as the three models that it replaces, which see the same rows.
+    for k, quantile in enumerate(model.quantile):
+        alone = clone(model).set_params(quantile=quantile).fit(X[:3000], y[:3000])
+        assert mean_pinball_loss(y[3000:], predicted[:, k], alpha=quantile) < 1.05 * mean_pinball_loss(
+            y[3000:], alone.predict(X[3000:]), alpha=quantile
+        )
+    model.save_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X[3000:]), predicted)
+    with pytest.raises(ValueError, match=r"coverage=0.5 needs the quantiles 0.25 and 0.75"):
+        model.predict_interval(X, coverage=0.5)
+    with pytest.raises(ValueError, match="predicts several"):
+        model.score(X, y)
+
+
+def test_one_round_of_several_quantiles_is_one_round_of_each():
+    X, y = real_target(n=500)
+    given = {"n_estimators": 5, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1, "min_child_weight": 20.0}
+    several = SCBoostRegressor(loss="quantile", quantile=[0.2, 0.7], **given).fit(X, y)
+    for k, quantile in enumerate([0.2, 0.7]):
+        alone = SCBoostRegressor(loss="quantile", quantile=quantile, **given).fit(X, y)
+        np.testing.assert_allclose(several._scores(X)[k], alone.predict(X), rtol=1e-4, atol=1e-3)
+
+
+class LogCosh(Loss):
+    """A user's loss: squared error near zero, absolute error far from it."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def initial_score(self, y, sample_weight):
+        return np.array([np.median(y)])
+
+    def residual(self, y, F):
+        t = np.tanh((y - F) / self.scale)
+        return self.scale * t, 1 - t**2 + 1e-3
+
+    def row_losses(self, y, F):
+        e = np.abs(y - F[0]) / self.scale
+        return self.scale**2 * (e + np.log1p(np.exp(-2 * e)) - np.log(2))
+
+    def inverse_link(self, F):
+        return F[0]
+
+
+class MySquared(SquaredLoss):
+    """Nothing new: the oracle of a custom loss."""
+
+
+def test_a_custom_loss_is_fitted_cloned_tuned_and_refused_by_the_model_file(tmp_path):
+    X, y = real_target(n=500)
+    y = y + 50 * (np.arange(500) % 25 == 0)  # outliers
+    clean = np.arange(500) % 25 != 0
+    given = {"preset": "fast", "random_state": 0, "n_jobs": 1}
+    robust = clone(SCBoostRegressor(loss=LogCosh(1.0), **given)).fit(X, y)
+    squared = SCBoostRegressor(**given).fit(X, y)
+
+    def error(model):
+        return np.abs(model.predict(X) - y)[clean].mean()
+
+    assert error(robust) < error(squared)
+    assert (np.diff(robust.training_log_["loss"]) < 0).all()
+    assert "LogCosh(scale=1.0)" in repr(robust)
+    with pytest.warns(UserWarning, match="loss="), pytest.raises(ValueError, match="LogCosh is not one of"):
+        robust.save_model(tmp_path / "model.json")
+    margin = robust.get_booster().predict(xgb.DMatrix(X), output_margin=True)
+    np.testing.assert_allclose(margin, robust.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_a_custom_loss_goes_on_bit_for_bit():
+    X, y = real_target(n=300)
+    given = {"loss": LogCosh(1.0), "learning_rate": 0.1, "random_state": 0, "n_jobs": 1}
+    at_once = SCBoostRegressor(n_estimators=12, **given).fit(X, y)
+    parts = SCBoostRegressor(n_estimators=5, warm_start=True, **given).fit(X, y).set_params(n_estimators=12).fit(X, y)
+    np.testing.assert_array_equal(parts.predict(X), at_once.predict(X))
+
+
+def test_a_custom_loss_equal_to_ours_gives_our_model():
+    X, y = real_target(n=300)
+    given = {"n_estimators": 20, "random_state": 0, "n_jobs": 1}
+    np.testing.assert_array_equal(
+        SCBoostRegressor(loss=MySquared(), **given).fit(X, y).predict(X), SCBoostRegressor(**given).fit(X, y).predict(X)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"loss": "expectile"}, "expectile=None with loss='expectile'"),
+        ({"expectile": 0.3}, "expectile=0.3 with loss='squared_error'"),
+        ({"tweedie_power": 1.2}, "tweedie_power=1.2 needs loss='tweedie'"),
+        ({"loss": "gamma"}, "loss='gamma' needs y > 0, got -"),
+        ({"loss": "tweedie"}, "loss='tweedie' needs y >= 0, got -"),
+        ({"loss": "quantile", "quantile": [0.9, 0.1]}, "two or more, rising"),
+        ({"loss": "quantile", "quantile": [0.5]}, "two or more, rising"),
+        ({"loss": SoftmaxLoss(3)}, "must have one output and no classes"),
+        ({"loss": HuberLoss(1.0), "huber_delta": 1.0}, "huber_delta=1.0 needs loss='huber'"),
+    ],
+)
+def test_losses_that_do_not_fit_are_refused(given, message):
+    X, y = real_target(n=50)
+    with pytest.raises(ValueError, match=message.replace("[", "\\[")):
+        SCBoostRegressor(**given).fit(X, y)
+
+
+def test_losses_show_their_numbers():
+    assert repr(ExpectileLoss(0.3)) == "ExpectileLoss(expectile=0.3)"
+    assert repr(QuantilesLoss([0.1, 0.9])) == "QuantilesLoss(quantiles=[0.1, 0.9])"
