@@ -201,6 +201,7 @@ def run(environment: Environment, python: str) -> dict[str, Any]:
         raise SystemExit(f"pytest ended with code {code} in environment {environment.name}: see {log.name}")
     results = list(outcomes(report))
     versions = installed(own)
+    at = ["git", "rev-parse", "--short", "HEAD"]  # empty where the sources are no clone
     counts = {kind: sum(outcome == kind for _, outcome in results) for kind in ("passed", "skipped", "failed", "error")}
     return {
         "environment": environment.name,
@@ -208,6 +209,7 @@ def run(environment: Environment, python: str) -> dict[str, Any]:
         "tests": environment.tests,
         "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
         "platform": platform.platform(terse=True),
+        "commit": subprocess.run(at, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip(),
         "versions": {
             name: versions[name] for name in ("scboost", *sorted(requirements(environment))) if name in versions
         },
