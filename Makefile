@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist test-browser docs compat fuzz bench pages clean
+.PHONY: demo test test-dist test-browser docs compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -39,6 +39,14 @@ SEED ?= 0
 MINUTES ?= 5
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz.py --seed $(SEED) --minutes $(MINUTES)
+
+# Hostile data and random parameters: a clear refusal, or every promise of a fit. `make soak SEED=1 MINUTES=30`
+soak: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python tools/soak.py --seed $(SEED) --minutes $(MINUTES)
+
+# Fits killed at random moments and resumed, full and read-only disks; a few minutes.
+kill-test: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python tools/kill_test.py --seed $(SEED)
 
 bench: $(VENV)/.lab
 	$(BIN)/scboost-lab bench

@@ -330,18 +330,21 @@ class History:
         if curvature is not None:
             c = np.sqrt(np.asarray(curvature, dtype=np.float64))
             root, z = root * c, z / c
-        oldest = self._appended - len(self)
-        basis = self._basis if curvature is None else None
-        if basis is None or basis.first != oldest:
-            basis = _Basis(self._H.shape[1], len(self._H), oldest)
-        for i in range(basis.last, self._appended):
-            basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
-        if curvature is None:
-            self._basis = basis
-        U, energies = basis.principal_directions()
-        k, kept = _leading(energies, alpha, float(energies.sum()))
-        coordinates = U[:, :k].T @ (basis.Q @ z)
-        p = (U[:, :k] @ coordinates) @ basis.Q
+            Q, energies = _directions(self._H[: len(self)] * root, alpha)
+            k, kept = _leading(energies, alpha, float(energies.sum()))
+            coordinates = Q[:k] @ z
+            p = coordinates @ Q[:k]
+        else:
+            oldest = self._appended - len(self)
+            if self._basis is None or self._basis.first != oldest:
+                self._basis = _Basis(self._H.shape[1], len(self._H), oldest)
+            basis = self._basis
+            for i in range(basis.last, self._appended):
+                basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
+            U, energies = basis.principal_directions()
+            k, kept = _leading(energies, alpha, float(energies.sum()))
+            coordinates = U[:, :k].T @ (basis.Q @ z)
+            p = (U[:, :k] @ coordinates) @ basis.Q
         np.divide(p, root, out=p, where=root > 0)
         return p, k, kept, float(coordinates @ coordinates)
 
@@ -380,6 +383,19 @@ class _Basis:
             return np.zeros((0, 0)), np.zeros(0)
         U, s, _ = linalg.svd(self._R[: self.rank, : self.last - self.first], full_matrices=False)
         return U, s**2
+
+
+def _directions(H: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Orthonormal directions of the span of the rows of H, as rows, and their energies, largest first.
+
+    Principal directions, or any if all are wanted: a QR factorisation with pivots takes a tenth of the time.
+    """
+    if alpha < 1.0 or not len(H):
+        _, s, V = linalg.svd(H, full_matrices=False, check_finite=False)
+        return V, s**2
+    Q, R, _ = linalg.qr(H.T, mode="economic", pivoting=True, check_finite=False)
+    sizes = np.abs(np.diagonal(R))
+    return Q.T, np.where(sizes > _RANK_FLOOR * sizes[0], sizes, 0.0) ** 2
 
 
 def _leading(energies: FloatArray, alpha: float, total: float) -> tuple[int, float]:

@@ -180,7 +180,7 @@ def boost(
         if state.round == 0:
             state.first_loss = mean_loss
         if not np.isfinite(mean_loss):
-            state.stop_reason = f"the training loss is {mean_loss}: the steps are too large, or so is the target"
+            state.stop_reason = diverged(mean_loss)
             return
 
         q, projections = r, []
@@ -241,6 +241,11 @@ def _fallen(mean_loss: float, first_loss: float) -> float:
     Rounded, so that the order in which rows are summed does not reach the noise.
     """
     return round(float(np.sqrt(mean_loss / first_loss)), 2) if first_loss > 0 else 1.0
+
+
+def diverged(mean_loss: float) -> str:
+    """Return the reason to stop where the training loss is not finite."""
+    return f"the training loss is {mean_loss}: the steps are too large, or so is the target"
 
 
 def _engine_seed(seed: int, round_: int) -> int:

@@ -26,6 +26,8 @@ _MIN_CURVATURE = 1e-16
 _TARGET_SPANS = (1e-15, 1e15)
 # In units of a logarithm: a leaf without any amount and without penalty would go on for ever.
 _LONGEST_STEP = 30.0
+# Smallest mean of a count: a diverging fit, or a fold without any count, must leave something to divide by.
+_LOWEST_MEAN = np.float32(1e-30)
 
 
 @dataclass(frozen=True)
@@ -441,11 +443,11 @@ class PoissonLoss(Loss):
         _check_span(y, name)
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([np.log(np.average(y, weights=sample_weight))])
+        return np.array([np.log(max(np.average(y, weights=sample_weight), _LOWEST_MEAN))])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean = np.exp(F)
-        return y - mean, mean
+        return y - mean, np.maximum(mean, _LOWEST_MEAN)
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
         return np.asarray(np.exp(F[0]) - y * F[0])

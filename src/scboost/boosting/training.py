@@ -22,7 +22,7 @@ from scboost._arrays import FloatArray, IntArray, row_threads
 from scboost.boosting.content import Draws, Keys, row_keys
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
-from scboost.boosting.loop import ProjectorMaker, Round, Settings, State, boost, spectral_projector, start
+from scboost.boosting.loop import ProjectorMaker, Round, Settings, State, boost, diverged, spectral_projector, start
 from scboost.boosting.losses import Loss
 
 
@@ -147,6 +147,11 @@ class Training:
         self.energy_kept.append(sum(p.energy_kept for p in parts) / n)
         self.energy_removed.append(sum(p.share for p in parts) / n)
 
+    def forget_last(self) -> None:
+        """Take the last round's numbers from the log."""
+        for column in (self.loss, self.validation_loss, self.components, self.energy_kept, self.energy_removed):
+            del column[-1:]
+
     def log(self) -> dict[str, FloatArray]:
         """Return the log as columns of equal length, one entry a round."""
         columns = {
@@ -243,9 +248,9 @@ class Run:
             if resume.grown is not None:
                 resume.ensemble.reweight(*resume.grown)
             resume.grown, resume.stop_reason, resume.interrupted = None, "", False
-        self._watch = watch
+        self._watch, self._loss, self._weight = watch, loss, rows.weight
         self.n_threads = engine.n_threads
-        y = (rows.y - shift).astype(engine.dtype)
+        self._y = y = (rows.y - shift).astype(engine.dtype)
         draws = Draws(rows.keys(), settings.seed, rows.weight) if settings.random else None
         self._rounds = boost(self.training.state, loss, y, rows.weight, settings, engine, draws)
 
@@ -257,15 +262,28 @@ class Run:
     def step(self) -> bool:
         """Do one round; False if nothing is left to learn."""
         training = self.training
-        done = next(self._rounds, None)
-        if done is None:
-            training.stop_reason = training.state.stop_reason
-            return False
-        training.ensemble.append(done.learners, training.settings.eta)
-        training.record(done)
-        if self._watch is not None:
-            training.validation_loss.append(self._watch.loss(training.ensemble, training.state.F, done))
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop looks at what comes out
+            done = next(self._rounds, None)
+            if done is None:
+                training.stop_reason = training.state.stop_reason
+                return False
+            training.ensemble.append(done.learners, training.settings.eta)
+            training.record(done)
+            if self._watch is not None:
+                training.validation_loss.append(self._watch.loss(training.ensemble, training.state.F, done))
         return True
+
+    def drop_diverged_round(self) -> None:
+        """Take the last round back if its scores have no finite loss: the one before had."""
+        training, state = self.training, self.training.state
+        if not state.round or len(training.loss) < state.round:  # it was taken back before
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = self._loss.mean(self._y, state.F, self._weight)
+        if not np.isfinite(loss):
+            training.stop_reason = state.stop_reason = diverged(loss)
+            training.ensemble.truncate(training.ensemble.n_rounds - 1)
+            training.forget_last()
 
 
 class HeldOut:
@@ -385,6 +403,7 @@ def grow(
     for run in runs:
         training = run.training
         training.stop_reason = reason or training.stop_reason
+        run.drop_diverged_round()
         training.grown = training.ensemble.weights.copy(), training.ensemble.intercept.copy()
     return pooled
 

@@ -33,7 +33,14 @@ from scboost.estimators.fitting import (
     hold_out,
     make_folds,
 )
-from scboost.estimators.intake import encode, interaction_groups, monotone_signs, target_vector, used_groups
+from scboost.estimators.intake import (
+    encode,
+    interaction_groups,
+    monotone_signs,
+    target_vector,
+    used_groups,
+    without_weightless,
+)
 from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan, thread_count
 from scboost.estimators.resuming import Identity, check_base
@@ -261,6 +268,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for callback in self.callbacks or ():
             if hasattr(callback, "begin"):
                 callback.begin(self)
+        X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups)
         matrix = encode(self, X, fitting=True, like=base)
         rows, loss = self._learn_target(target_vector(y, matrix), matrix, sample_weight)
         validation = self._given_validation(*validation_data, loss)
@@ -296,12 +304,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 )
             if groups is not None:
                 groups = used_groups(groups, matrix, sample_weight)
-            fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups))
+            fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups, kept))
         else:
             if groups is not None:
                 raise ValueError("groups say how cv cuts folds, but this fit has none; use n_estimators='auto'.")
             if validation is None and plan.needs_validation:
-                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, self._split_seed(seed))
+                labels = getattr(self, "classes_", None)
+                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, self._split_seed(seed), labels)
             elif validation is not None and plan.weighting is not None:
                 check_classes(validation, loss, plan, "X_val and y_val")
             trees = None if base is None else base._ensemble  # noqa: SLF001 - of the same class

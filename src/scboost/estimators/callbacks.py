@@ -65,7 +65,10 @@ class RoundObserver:
     def end_round(self, training: Training, validation_loss: float | None) -> bool:
         """Report a round; True if a callback asks to stop."""
         seen = "" if validation_loss is None else f", validation {validation_loss:.4f}"
-        self._progress.step(f"loss {training.loss[-1]:.4f}{seen}")
+        own = (
+            f"loss {training.loss[-1]:.4f}" if training.loss else "no tree"
+        )  # the first of several models may have none
+        self._progress.step(f"{own}{seen}")
         if self._publish is None:
             return False
         if self._callbacks or (self._tasks is not None and self._tasks.watched):

@@ -176,10 +176,10 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         return cls(**{**paper, **overrides})
 
     def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
-        check_classification_targets(y)
         kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
         if len(kinds) > 1:
             raise TypeError(f"y has labels of several types, {sorted(kind.__name__ for kind in kinds)}; use one type.")
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         rows = make_rows(X, codes.astype(np.float64), sample_weight)
         present = np.unique(rows.y)

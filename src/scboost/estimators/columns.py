@@ -112,6 +112,8 @@ class Columns:
             kind = _kind(name, column)
             if kind == "empty":
                 matrix[:, j] = np.nan
+            elif known is not None and kind == "number" and np.isnan(numbers := _numbers(column)).all():
+                matrix[:, j] = numbers  # pandas gives a column without values the type of numbers
             elif (kind == "category") != (known is not None):
                 now, then = ("categorical", "numeric") if known is None else ("numeric", "categorical")
                 raise ValueError(f"Column {name!r} is {now} but was {then} in fit; give it the type it had then.")
@@ -199,7 +201,7 @@ def _arrow_kind(dtype: Any) -> Kind | None:
 
     if any(test(dtype) for test in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)):
         return "number"
-    if any(test(dtype) for test in (types.is_dictionary, types.is_string, types.is_large_string)):
+    if any(test(dtype) for test in (types.is_dictionary, types.is_string, types.is_large_string, types.is_string_view)):
         return "category"
     return "empty" if types.is_null(dtype) else None
 
@@ -221,6 +223,8 @@ def _factorize(column: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
     factor = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
     codes = factor.indices.fill_null(-1).to_numpy().astype(np.intp)
     return factor.dictionary.to_pylist(), codes

@@ -288,6 +288,13 @@ def _warn_of_trouble(training: Training) -> None:
             ConvergenceWarning,
             stacklevel=5,
         )
+    elif "too large" in training.stop_reason:
+        warnings.warn(
+            f"The fit diverged after {training.ensemble.n_rounds} rounds, which are kept: {training.stop_reason}; use "
+            f"a learning_rate below {training.settings.eta:g}.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
     elif len(training.loss) > 1 and training.loss[-1] > training.loss[0] + abs(training.loss[0]):
         warnings.warn(
             f"The training loss rose from {training.loss[0]:.3g} to {training.loss[-1]:.3g}: the fit diverges; use a "
@@ -297,8 +304,15 @@ def _warn_of_trouble(training: Training) -> None:
         )
 
 
-def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any) -> tuple[Rows, Rows]:
-    """Split rows in two, class by class: to train on, and to stop and weigh on."""
+def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any, labels: Any) -> tuple[Rows, Rows]:
+    """Split rows in two, class by class: to train on, and to stop and weigh on. Messages name the classes by labels."""
+    counts = np.bincount(rows.y.astype(np.intp), minlength=1) if loss.n_classes else np.array([2])
+    if counts.min() < 2:
+        raise ValueError(
+            f"validation_fraction={share} of {len(rows)} rows cannot be held out: class "
+            f"{labels.tolist()[counts.argmin()]!r} has 1 row, and at least 2 are needed. Give X_val and y_val, or use "
+            "neither early_stopping nor weighting."
+        )
     try:
         kept, held_out = train_test_split(
             np.arange(len(rows)), test_size=share, stratify=rows.y if loss.n_classes else None, random_state=seed
@@ -328,7 +342,7 @@ def can_choose_rounds(rows: Rows, loss: Loss) -> bool:
     return min(_distinct_rows(rows, loss)) >= 2 and sum(_distinct_rows(rows, loss)) >= MIN_ROWS_TO_CHOOSE
 
 
-def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any) -> Folds:
+def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers: IntArray | None = None) -> Folds:
     """Cut rows into folds by their content, or as the splitter says that ``cv`` is.
 
     Parameters
@@ -343,9 +357,16 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any) -> Fold
         The parameter of that name.
     groups : array-like of shape (n,) or None
         For splitters that need them.
+    numbers : ndarray of shape (n,), optional
+        Numbers of the rows by which an iterable counts them; 0, 1, 2, ... if not given.
     """
     if not isinstance(cv, str | int | np.integer):
-        splits = cv.split(np.zeros((len(rows), 1)), rows.y, groups) if hasattr(cv, "split") else cv
+        if hasattr(cv, "split"):
+            splits = cv.split(np.zeros((len(rows), 1)), rows.y, groups)
+        elif numbers is None:
+            splits = cv
+        else:
+            splits = [[np.flatnonzero(np.isin(numbers, part)) for part in split] for split in cv]
         return [(np.asarray(kept), np.asarray(held_out)) for kept, held_out in splits]
     if groups is not None:
         raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={cv!r}.")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, validate_data
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray
+from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from scboost.boosting.training import Rows
 from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
 
@@ -42,7 +42,8 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
     if is_table(X):
         validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
         columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])  # noqa: SLF001
-        matrix = check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up all values, which may pass both infinities
+            matrix = check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
     else:
         if not fitting and estimator._columns is not None:  # noqa: SLF001 - the estimator's own part
             raise TypeError(
@@ -52,10 +53,11 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
         columns = None
         types = [dtype, np.float32, np.float64]
         accepted = "csr" if allowed.sparse else False
-        matrix = validate_data(estimator, X, reset=fitting, accept_sparse=accepted, dtype=types, **checks)
-        if check_finite and fitting and dtype == np.float32 and matrix.dtype != np.float32:
-            _check_size(matrix)
+        with np.errstate(invalid="ignore"):
+            matrix = validate_data(estimator, X, reset=fitting, accept_sparse=accepted, dtype=types, **checks)
     if fitting:
+        if dtype == np.float32:
+            _check_size(matrix)
         estimator._columns = columns if columns is not None and columns.categorical is not None else None  # noqa: SLF001
         estimator._sparse = sparse.issparse(matrix)  # noqa: SLF001
     return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)  # noqa: SLF001
@@ -71,8 +73,10 @@ def _columns(estimator: Any, X: Any, like: Any) -> Columns:
 
 def _check_size(matrix: Any) -> None:
     values = matrix.data if hasattr(matrix, "indptr") else matrix
-    largest = float(np.nanmax(np.abs(values), initial=0.0))
-    limit = float(np.finfo(np.float32).max)
+    largest = max(
+        float(np.fmax.reduce(values, axis=None, initial=0)), -float(np.fmin.reduce(values, axis=None, initial=0))
+    )
+    limit = float(np.finfo(np.float32).max) / 2  # XGBoost puts the last bin of a column at twice the largest value
     if largest > limit:
         raise ValueError(f"X has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it.")
 
@@ -115,6 +119,23 @@ def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers for regression, got {y.dtype} ({error}).") from error
+
+
+def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any, IntArray | None]:
+    """Leave out rows of weight 0, so that not even their categories are learnt, and return the numbers of the others.
+
+    What is not in order is returned as it is: :func:`make_rows` says what is wrong with it.
+    """
+    weight = np.asarray(sample_weight) if sample_weight is not None else np.ones(1)
+    if weight.ndim != 1 or weight.dtype.kind not in "biuf" or weight.all() or not weight.any():
+        return X, y, sample_weight, groups, None
+    if any(_num_samples(given) != len(weight) for given in (X, y, groups) if given is not None):
+        return X, y, sample_weight, groups, None
+    kept = np.flatnonzero(weight)
+    if len(kept) < 2:
+        raise ValueError(f"sample_weight is positive for {len(kept)} of {len(weight)} rows; at least 2 need weight.")
+    X, y, groups = (None if given is None else _safe_indexing(given, kept) for given in (X, y, groups))
+    return X, y, weight[kept], groups, kept
 
 
 # Weights are float32 in XGBoost, and so are their products with gradients.

@@ -1,0 +1,366 @@
+"""No silent wrong result: what once went wrong without a word, each stated as the fact that holds now.
+
+Others of the kind are with their subjects: files in test_checkpoint.py and test_model_file.py, versions in
+test_document.py, other libraries in test_treematrix.py. docs/reliability.md lists them all.
+"""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from data_makers import real_target, three_classes, two_classes
+from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
+from scboost.boosting.history import History
+
+FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+X, y = real_target()
+X2, y2 = two_classes(d=4)
+X3, y3 = three_classes(d=4)
+COUNTS = np.round(np.exp(y))
+
+
+def r2(model, target):
+    return model.score(X, target)
+
+
+# --- units and scales -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e7, 1e8, 1e20])
+def test_the_unit_of_the_weights_matters_to_the_penalties_only(unit):
+    free = {**FAST, "reg_lambda": 0.0, "min_child_weight": 0.0, "exploration": 0.0}
+    plain, weighted = (SCBoostRegressor(**free).fit(X, y, np.full(300, w)) for w in (1.0, unit))
+    assert r2(plain, y) > 0.8
+    np.testing.assert_allclose(weighted.predict(X), plain.predict(X), rtol=1e-3, atol=1e-3)
+
+
+def test_heavy_weights_do_not_cost_accuracy():
+    assert r2(SCBoostRegressor(**FAST).fit(X, y, np.full(300, 1e8)), y) > 0.8
+
+
+def test_an_empty_model_warns():
+    with pytest.warns(ConvergenceWarning, match=r"has no trees and predicts a constant: no tree found a split"):
+        SCBoostRegressor(**FAST).fit(X, y, np.full(300, 1 / 300))
+
+
+@pytest.mark.parametrize("mean", [1.0, 1e8, 1e9])
+def test_counts_of_any_size_are_learnt(mean):
+    counts = np.random.default_rng(0).poisson(mean * np.exp(y)).astype(float)
+    model = SCBoostRegressor(**FAST, loss="poisson").fit(X, counts)
+    shares = model.predict(X) / mean
+    assert np.corrcoef(shares, np.exp(y))[0, 1] > 0.8
+
+
+def test_a_start_at_zero_reaches_a_target_that_is_far_from_it():
+    model = SCBoostRegressor(**{**FAST, "n_estimators": 60}, init="zero").fit(X, y + 1000)
+    assert np.abs(model.predict(X).mean() - (y + 1000).mean()) < 1
+    rare = (np.arange(300) % 200 == 0).astype(int)
+    p = SCBoostClassifier(**{**FAST, "n_estimators": 60}, init="zero").fit(X, rare).predict_proba(X)[:, 1]
+    assert p.mean() < 0.1
+
+
+def test_a_large_mean_costs_no_digits():
+    model = SCBoostRegressor(**FAST).fit(X, y + 1e7)
+    assert r2(model, y + 1e7) > 0.8
+    *_, last = model.staged_predict(X)
+    np.testing.assert_allclose(last - 1e7, model.predict(X) - 1e7, atol=1e-5)
+    np.testing.assert_allclose(tree_matrix(model, X).margin() - 1e7, model.predict(X) - 1e7, atol=1e-5)
+
+
+def test_a_model_without_trees_scores_its_intercept():
+    with pytest.warns(ConvergenceWarning, match="no trees"):
+        model = SCBoostClassifier(**FAST, min_child_weight=1e9).fit(X2, y2, np.where(y2, 1e9, 1.0) / 1e6)
+    np.testing.assert_array_equal(model.decision_function(X2), model.intercept_[0])
+
+
+# --- going on ---------------------------------------------------------------------------------------------------------
+
+
+def _cell(X):
+    X = X.copy()
+    X[3, 1] += 1
+    return X
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_cell, "X has changed"),
+        (lambda X: X[:, ::-1], "X has changed"),
+        (lambda X: X[::-1], "X has changed"),
+        (lambda X: X[:, :3], "columns 0 to 3"),
+    ],
+    ids=["a cell", "order of columns", "order of rows", "number of columns"],
+)
+def test_a_warm_start_refuses_other_rows_and_keeps_its_model(change, words):
+    model = SCBoostRegressor(**FAST, warm_start=True).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=words):
+        model.set_params(n_estimators=12).fit(change(X), y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"random_state": 1},
+        {"loss": "huber"},
+        {"loss": "quantile", "quantile": 0.2},
+        {"memory": "all"},
+        {"projection_strength": 0.1},
+        {"learning_rate": 0.1},
+        {"max_leaves": 4},
+        {"subsample": 0.5},
+        {"leaf_rule": "mean"},
+        {"init": "zero"},
+        {"validation_fraction": 0.4},
+        {"early_stopping": False},
+        {"weighting": "nonnegative"},
+        {"max_bin": 16},
+        {"exploration": 1.0},
+    ],
+    ids=str,
+)
+def test_a_warm_start_refuses_another_parameter_by_name(change):
+    model = SCBoostRegressor(**FAST, early_stopping=True, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=f"{next(iter(change))}=.* was .* in the fit to go on with"):
+        model.set_params(n_estimators=12, **change).fit(X, y)
+
+
+def test_a_warm_start_of_a_constant_target_has_nothing_to_add():
+    model = SCBoostRegressor(warm_start=True, n_estimators=5, n_jobs=1)
+    for _ in range(2):
+        model.fit(X, np.ones(300))
+    np.testing.assert_array_equal(model.predict(X), 1.0)
+
+
+def test_a_failed_refit_leaves_the_model():
+    model = SCBoostRegressor(**FAST).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, np.full(300, np.nan))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+# --- weights and rows -------------------------------------------------------------------------------------------------
+
+TASKS = {
+    "two classes": (SCBoostClassifier, {}, (X2, y2)),
+    "many classes": (SCBoostClassifier, {}, (X3, y3)),
+    "squared error": (SCBoostRegressor, {}, (X, y)),
+    "absolute error": (SCBoostRegressor, {"loss": "absolute_error"}, (X, y)),
+    "poisson": (SCBoostRegressor, {"loss": "poisson"}, (X, COUNTS)),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"subsample": 0.6},
+        {"preset": "best", "cv": 3},
+        {"weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 2},
+        {"early_stopping": True, "n_iter_no_change": 2},
+        {"exploration": 1.0, "memory": "all"},
+        {"leaf_rule": "mean"},
+    ],
+    ids=str,
+)
+def test_whole_weights_are_repetitions_in_every_kind_of_fit(task, params):
+    cls, own, (Z, target) = TASKS[task]
+    if task == "absolute error" and ("weighting" in params or "preset" in params):
+        pytest.skip("these losses have no curvature to weigh trees by")
+    if task == "poisson" and "leaf_rule" in params:
+        pytest.skip("means of counts are no steps of their logarithm")
+    Z = np.round(2 * Z) / 2
+    weight = np.random.default_rng(0).integers(0, 4, size=300)
+    rows = np.repeat(np.arange(300), weight)
+    validation = {"X_val": Z[::3], "y_val": target[::3]} if "early_stopping" in params else {}
+    model = cls(**{**FAST, **own, **params, "n_estimators": 4, "max_leaves": 5})
+    weighted = model.fit(Z, target, sample_weight=weight, **validation)._scores(Z)
+    repeated = model.fit(Z[rows], target[rows], **validation)._scores(Z)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
+
+
+def test_a_row_without_weight_teaches_not_even_its_category():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"a": pd.Categorical(np.where(X[:, 0] > 0, "up", "down")), "b": X[:, 1]})
+    table.loc[0, "a"] = None
+    odd = table.assign(a=table["a"].cat.add_categories(["zz"]))
+    odd.loc[0, "a"] = "zz"
+    weight = np.r_[0.0, np.ones(299)]
+    a, b = (SCBoostRegressor(**FAST).fit(t, y, weight) for t in (table, odd))
+    np.testing.assert_array_equal(a.predict(odd), b.predict(odd))
+
+
+def test_folds_count_the_rows_as_the_user_does():
+    weight = np.where(np.arange(300) % 5 == 0, 0.0, 1.0)
+    kept = np.flatnonzero(weight)
+    halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
+    of_kept = [tuple(np.flatnonzero(np.isin(kept, part)) for part in split) for split in halves]
+    folds = {"weighting": "nonnegative", "weighting_rows": "out_of_fold"}
+    given = SCBoostRegressor(**FAST, **folds, cv=halves).fit(X, y, weight)
+    without = SCBoostRegressor(**FAST, **folds, cv=of_kept).fit(X[kept], y[kept])
+    np.testing.assert_allclose(given.predict(X), without.predict(X), rtol=1e-5, atol=1e-5)
+    groups = np.arange(300) // 30
+    SCBoostRegressor(**FAST, **folds, cv=GroupKFold(3)).fit(X, y, weight, groups=groups)
+
+
+# --- steps that are too large -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "target", "rounds"),
+    [
+        ({"loss": "absolute_error", "learning_rate": 3.0}, y, 200),
+        ({"learning_rate": 30.0}, y, 60),
+        ({"loss": "poisson", "learning_rate": 3.0}, 1e9 * np.exp(y), 7),
+        ({"loss": "poisson", "learning_rate": 30.0}, COUNTS, 30),
+    ],
+    ids=str,
+)
+def test_a_diverging_fit_says_so_and_keeps_finite_rounds(params, target, rounds):
+    model = SCBoostRegressor(**{**FAST, **params, "n_estimators": rounds})
+    with pytest.warns(ConvergenceWarning, match=r"diverge.* learning_rate below"):
+        model.fit(X, target)
+    assert np.isfinite(model.predict(X)).all()
+    assert len(model.training_log_["loss"]) == model.n_estimators_ == len(model.weights_)
+    assert np.isfinite(model.training_log_["loss"]).all()
+
+
+def test_curvatures_that_vanish_divide_nothing_by_zero():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        SCBoostRegressor(**{**FAST, "learning_rate": 3.0}, loss="poisson").fit(X, 1e9 * np.exp(y))
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def test_fits_in_threads_leave_blas_as_it_was():
+    def blas():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        fits = [threading.Thread(target=SCBoostRegressor(**FAST).fit, args=(X, y)) for _ in range(4)]
+        for fit in fits:
+            fit.start()
+        for fit in fits:
+            fit.join()
+        assert blas() == before
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pandas", "pandas with NaN", "polars", "pyarrow"])
+def test_a_category_may_be_missing_in_all_rows_of_a_prediction(library):
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    table = pd.DataFrame({"a": np.where(X[:, 0] > 0, "up", "down"), "b": X[:, 1]})
+    model = SCBoostRegressor(**FAST).fit(table, y)
+    one = {
+        "pandas": lambda: pd.DataFrame({"a": [None], "b": [0.5]}),
+        "pandas with NaN": lambda: pd.DataFrame({"a": [np.nan], "b": [0.5]}),
+        "polars": lambda: pl.DataFrame({"a": [None], "b": [0.5]}),
+        "pyarrow": lambda: pa.table({"a": pa.nulls(1), "b": [0.5]}),
+    }[library]()
+    unknown = pd.DataFrame({"a": ["sideways"], "b": [0.5]})
+    np.testing.assert_array_equal(model.predict(one), model.predict(unknown))
+
+
+def test_views_of_strings_are_categories():
+    pa = pytest.importorskip("pyarrow")
+    texts = pa.array(np.where(X[:, 0] > 0, "up", "down"))
+    plain, views = (
+        SCBoostRegressor(**FAST).fit(pa.table({"a": column, "b": X[:, 1]}), y)
+        for column in (texts, texts.cast(pa.string_view()))
+    )
+    rows = pa.table({"a": texts, "b": X[:, 1]})
+    np.testing.assert_array_equal(views.predict(rows), plain.predict(rows))
+
+
+@pytest.mark.parametrize("size", [1e39, 3.4e38, 2e38])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_too_large_for_a_tree_are_refused(size, dtype):
+    pd = pytest.importorskip("pandas")
+    with np.errstate(over="ignore"):
+        rows = np.where(np.arange(300)[:, None] == 7, size, X).astype(dtype)
+    for given in (rows, pd.DataFrame(rows)):
+        with pytest.raises(ValueError, match=r"X has a value of size .*up to 1\.7e\+38|X contains infinity"):
+            SCBoostRegressor(**FAST).fit(given, y)
+
+
+def test_the_largest_values_allowed_make_a_model_that_can_be_saved(tmp_path):
+    rows = np.sign(X) * 1.6e38
+    model = SCBoostRegressor(**FAST).fit(rows, y)
+    model.save_model(tmp_path / "model.ubj")
+    assert np.isfinite(model.get_booster().trees_to_dataframe()["Split"].dropna()).all()
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        (np.full(300, 1e39), r"sample_weight runs from 1e\+39 to 1e\+39; allowed are weights up to 1e\+30"),
+        (np.where(y > 0, 1e18, 1.0), r"sample_weight runs from 1 to 1e\+18.*ratio is at most 1e\+15"),
+        (np.eye(300)[0], r"sample_weight is positive for 1 of 300 rows"),
+    ],
+    ids=["1e39", "ratio 1e18", "one row"],
+)
+def test_weights_that_no_tree_can_add_up_are_refused(weight, words):
+    with pytest.raises(ValueError, match=words):
+        SCBoostRegressor(**FAST).fit(X, y, weight)
+
+
+def test_labels_of_several_types_are_named():
+    with pytest.raises(TypeError, match=r"y has labels of several types, \['int', 'str'\]; use one type"):
+        SCBoostClassifier(**FAST).fit(X2, np.array(["a", 1] * 150, dtype=object))
+
+
+def test_a_class_too_rare_to_hold_out_is_named_by_its_label():
+    labels = np.array(["ant"] * 150 + ["bee"] * 149 + ["zebra"])
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.2 of 300 rows .* class 'zebra' has 1 row"):
+        SCBoostClassifier(**FAST, early_stopping=True).fit(X2, labels)
+
+
+def test_the_first_fold_may_find_no_tree():
+    """Its target is constant; the other folds go on, and the progress bar has nothing to say of the first."""
+    halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
+    target = np.where(np.arange(300) < 150, 0.0, y)
+    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_rows="out_of_fold", cv=halves, verbose=1)
+    assert np.isfinite(model.fit(X, target).predict(X)).all()
+
+
+def test_a_fold_may_hold_no_counts():
+    halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
+    counts = np.where(np.arange(300) < 150, 0.0, COUNTS)
+    folds = {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": halves}
+    assert np.isfinite(SCBoostRegressor(**FAST, **folds, loss="poisson").fit(X, counts).predict(X)).all()
+
+
+# --- cost -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_metric_each_round_takes_one_factorisation(monkeypatch):
+    """Full history, all its energy, curvatures that change: vector by vector, a round took a pass for each of them."""
+    rng = np.random.default_rng(0)
+    history = History(60, 40, np.float64)
+    for h in rng.normal(size=(40, 60)):
+        history.append(h)
+    r, c = rng.normal(size=60), rng.uniform(0.1, 1, size=60)
+    appended = []
+    monkeypatch.setattr("scboost.boosting.history._Basis.append", lambda *_: appended.append(1))
+    q = history.project(r, alpha=1.0, curvature=c).innovation
+    assert not appended
+    H = history.vectors
+    best = np.linalg.lstsq(H.T * np.sqrt(c)[:, None], r / np.sqrt(c), rcond=None)[0]
+    np.testing.assert_allclose(q, r - c * (best @ H), atol=1e-8)

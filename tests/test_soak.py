@@ -1,0 +1,90 @@
+"""A short run of the soak and of the kill test, and proof that they would see what they are there to see."""
+
+import os
+import sys
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import soak
+from scboost.boosting.losses import SquaredLoss
+from scboost.xgb.ensemble import TreeEnsemble
+
+if os.name == "posix":
+    import kill_test
+
+
+def test_hostile_fits_keep_their_promises_or_are_refused():
+    figures = soak.run(seed=7, cases=80, minutes=5)
+    assert figures["violations"] == 0, figures["first violations"]
+    assert figures["outcomes"]["held"] > 50
+    assert set(figures["checks"]) == set(soak.CHECKS)
+
+
+def test_a_case_follows_from_its_number():
+    first, second = (soak.make_case(0, 3) for _ in range(2))
+    np.testing.assert_array_equal(first.X, second.X)
+    np.testing.assert_array_equal(first.y, second.y)
+    assert first.params == second.params
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    return soak.Case(
+        "numbers", X, X[:, 0] + 0.3 * rng.normal(size=40), rng.integers(0, 4, size=40).astype(float), {"max_leaves": 7}
+    )
+
+
+def test_scores_that_are_not_finite_are_found_and_shrunk_to_a_script(case, capsys):
+    original = TreeEnsemble.scores
+
+    def broken(self, X, *others):  # large values in the last column break it
+        return original(self, X, *others) + np.where(np.nan_to_num(X[:, -1]) > 1, np.inf, 0.0)
+
+    with mock.patch.object(TreeEnsemble, "scores", broken):
+        assert soak.judge(case, ["finite"])[:2] == ("violation", "finite")
+        small = soak.shrink(case, "finite")
+        assert small.X.shape[0] <= 3
+        assert small.weight is None
+        assert "max_leaves" not in small.params
+        namespace = {}
+        with pytest.raises(soak.Violation, match="not finite"):
+            exec(small.script("finite"), namespace)  # noqa: S102 - the script that a user would run
+    np.testing.assert_array_equal(namespace["case"].X, small.X)
+
+
+def test_a_weight_that_counts_once_is_found(case):
+    case = replace(case, params={"n_estimators": 1, "max_leaves": 2, "exploration": 0.0})
+    once = mock.patch.object(SquaredLoss, "initial_score", lambda self, y, sample_weight: np.array([np.mean(y)]))
+    with once:
+        assert soak.judge(case, ["repetition"])[:2] == ("violation", "repetition")
+    assert soak.judge(case, ["repetition"])[0] == "held"
+
+
+def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
+    assert soak.judge(replace(case, params={"cv": 1}), ["finite"])[0] == "refused"
+    vague = mock.patch("scboost.estimators.base.check_together", side_effect=ValueError("something is wrong"))
+    with vague:
+        assert "names no parameter" in soak.judge(case, ["finite"])[2]
+    late = mock.patch("scboost.estimators.base.SCBoost._finish", side_effect=ValueError("cv is wrong"))
+    with late:
+        assert "refused after 3 trees" in soak.judge(case, ["finite"])[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on files and /proc are Linux's")
+def test_a_killed_fit_goes_on_to_the_bit():
+    found = kill_test.kill_until_done("two classes", 1, np.random.default_rng(0))
+    assert found["exact"]
+    assert not found["stray files"]
+    assert not found["unreadable"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on files and /proc are Linux's")
+def test_disks_that_do_not_take_a_checkpoint():
+    assert all(kill_test.full_disk().values())
+    assert all(kill_test.missing_folder().values())
+    assert all(kill_test.unwritable_folder().values())
