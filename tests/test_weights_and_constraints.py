@@ -195,3 +195,17 @@ def test_weights_of_no_trees_leave_the_prior(rows):
     p = model.predict_proba(X)[:, 1]
     np.testing.assert_allclose(p, p[0])
     assert p[0] == pytest.approx(y.mean(), abs=0.1)
+
+
+@pytest.mark.parametrize(("n_columns", "weight", "bins"), [(99, 1.0, 256), (100, 1.0, 64), (100, 20.0, 256)])
+def test_automatic_bins_are_few_for_wide_data_of_few_rows_or_little_weight(n_columns, weight, bins):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, n_columns))
+    y = X[:, 0] * X[:, 1] + X[:, 2]
+
+    def predictions(**params):
+        model = SCBoostRegressor(preset="fast", n_estimators=3, learning_rate=0.3, n_jobs=1, random_state=0, **params)
+        return model.fit(X, y, sample_weight=np.full(600, weight)).predict(X)
+
+    np.testing.assert_array_equal(predictions(), predictions(max_bin=bins))
+    assert (predictions(max_bin=64) != predictions(max_bin=256)).any()

@@ -102,7 +102,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         init: Literal["prior", "zero"],
         subsample: float,
         colsample_bytree: float,
-        max_bin: int,
+        max_bin: int | Literal["auto"],
         weighting: Literal["simplex", "nonnegative"] | None,
         weighting_rows: Literal["holdout", "out_of_fold", "fold_average"],
         covariance_penalty: float,
@@ -294,7 +294,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 self._n_rounds_asked = n_rounds
             return RoundObserver(self, tasks if kept else None, n_rounds, label, self._publish if kept else None)
 
-        make_engine = self._make_engine(loss.n_outputs, plan.min_child_weight)
+        make_engine = self._make_engine(loss.n_outputs, plan)
         trainer = Trainer(plan, loss, make_engine, self._make_ensemble(loss), self._make_projector, observe)
         if plan.uses_folds:
             if validation is not None:
@@ -369,7 +369,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _categorical(self) -> BoolArray | None:
         return None if self._columns is None else self._columns.categorical
 
-    def _make_engine(self, n_outputs: int, min_child_weight: float) -> Callable[[Rows], Engine]:
+    def _make_engine(self, n_outputs: int, plan: Plan) -> Callable[[Rows], Engine]:
         if self.estimator is not None:
             weighted = self.leaf_rule == "newton" or self.subsample < 1
             return lambda rows: EstimatorEngine(
@@ -380,7 +380,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "max_depth": self.max_depth or 0,
             "max_leaves": self.max_leaves or 0,
             "grow_policy": "lossguide" if self.max_leaves else "depthwise",
-            "min_child_weight": min_child_weight,
+            "min_child_weight": plan.min_child_weight,
             "lambda": self.reg_lambda,
         }
         if self.monotone_constraints is not None:
@@ -396,7 +396,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             categorical=self._categorical,
             colsample=self.colsample_bytree,
             sample_weight=rows.weight,
-            max_bin=self.max_bin,
+            max_bin=plan.max_bin,
             n_jobs=self._n_threads(),
         )
 

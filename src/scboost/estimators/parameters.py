@@ -31,6 +31,8 @@ _CHOOSING_SPEED = 4
 # Folds that choose the number of rounds, by the number of rows up to which: more rows decide as well with fewer folds.
 _FOLDS_BY_ROWS = ((5_000, 5), (20_000, 3))
 _LARGEST_RATE = 0.5
+# Columns and rows from which and up to which histograms, not rows, take the time of growing a tree.
+_WIDE, _FEW_ROWS = 100, 10_000
 _PATIENCE = 10
 
 MAY_CHANGE_IN_WARM_START = frozenset(
@@ -133,8 +135,9 @@ PARAMETERS = """\
         Share of the rows that each round is grown on; rows with equal values are drawn together.
     colsample_bytree : float in (0, 1], default=1.0
         Share of the columns offered to each round.
-    max_bin : int, default=256
-        Number of histogram bins of a column.
+    max_bin : int or "auto", default="auto"
+        Number of histogram bins of a column. "auto" is 256; 64 for 100 columns or more with fewer than 10,000 rows
+        (the sum of their weights), which is as exact and up to three times faster.
     weighting : {"simplex", "nonnegative"} or None, default=None
         How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
         weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
@@ -239,7 +242,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "init": [StrOptions({"prior", "zero"})],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "colsample_bytree": [Interval(Real, 0, 1, closed="right")],
-    "max_bin": [Interval(Integral, 2, None, closed="left")],
+    "max_bin": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
     "weighting": [StrOptions({"simplex", "nonnegative"}), None],
     "weighting_rows": [StrOptions({"holdout", "out_of_fold", "fold_average"})],
     "covariance_penalty": [Interval(Real, 0, None, closed="left")],
@@ -307,6 +310,8 @@ class Plan:
         Smallest sum of curvatures in a leaf.
     n_threads : int
         Number of threads; 0 for all.
+    max_bin : int
+        Number of histogram bins of a column.
     """
 
     settings: Settings
@@ -320,6 +325,7 @@ class Plan:
     n_folds_used: int
     min_child_weight: float
     n_threads: int
+    max_bin: int
 
     @property
     def uses_folds(self) -> bool:
@@ -416,11 +422,16 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(len(rows)),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
+        max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
 
 
 def _or_suggested(value: float | str, suggested: float) -> float:
     return suggested if isinstance(value, str) else float(value)
+
+
+def _bins(rows: Rows) -> int:
+    return 64 if rows.X.shape[1] >= _WIDE and rows.total_weight() < _FEW_ROWS else 256
 
 
 def _folds_used(n: int) -> int:

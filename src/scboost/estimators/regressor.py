@@ -115,7 +115,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         init: Literal["prior", "zero"] = "prior",
         subsample: float = 1.0,
         colsample_bytree: float = 1.0,
-        max_bin: int = 256,
+        max_bin: int | Literal["auto"] = "auto",
         weighting: Literal["simplex", "nonnegative"] | None = None,
         weighting_rows: Literal["holdout", "out_of_fold", "fold_average"] = "holdout",
         covariance_penalty: float = 0.0,

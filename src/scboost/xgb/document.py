@@ -302,20 +302,29 @@ class NewestTrees:
     """Reads the trees that a growing booster has got since the last reading.
 
     Only what is new is decoded. It is found by structure: the bytes of the trees already read do not change, and
-    everything before the trees is stepped over.
+    what stands before the list of trees grows with it, so that the list never starts earlier than before.
+
+    Parameters
+    ----------
+    reader : ObjectReader, optional
+        Of other boosters with such trees, which has learnt how they are stored.
     """
 
-    def __init__(self) -> None:
-        self._count = self._size = 0
-        self._tree = ubjson.ObjectReader()
+    def __init__(self, reader: ubjson.ObjectReader | None = None) -> None:
+        self._count = self._size = self._list = 0
+        self.reader = reader or ubjson.ObjectReader()
 
     def read(self, raw: bytes | bytearray) -> list[Tree]:
         """Decode the new trees of ``booster.save_raw("ubj")``, a booster of the kind gbtree."""
-        count, start = ubjson.list_at(raw, ubjson.find(raw, ("learner", "gradient_booster", "model", "trees")))
+        if self._list:
+            self._list = ubjson.find_list(raw, "trees", self._list)
+        else:
+            self._list = ubjson.find(raw, ("learner", "gradient_booster", "model", "trees"))
+        count, start = ubjson.list_at(raw, self._list)
         at = start + self._size
         trees: list[Tree] = []
         for _ in range(count - self._count):
-            tree, at = self._tree.read(raw, at)
+            tree, at = self.reader.read(raw, at)
             trees.append(tree)
         self._count, self._size = count, at - start
         return trees

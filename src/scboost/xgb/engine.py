@@ -15,6 +15,7 @@ from scboost.boosting.losses import leaf_sums
 
 from . import import_xgboost
 from .document import NewestTrees, Tree
+from .ubjson import ObjectReader
 
 if TYPE_CHECKING:
     import xgboost
@@ -104,6 +105,7 @@ class XGBoostEngine(Engine):
             params["interaction_constraints"] = str(params["interaction_constraints"])
         self._params = params
         self._unit = 1.0
+        self._reader = ObjectReader()
         self._monotone = params.get("monotone_constraints")
         self._renew()
 
@@ -115,7 +117,7 @@ class XGBoostEngine(Engine):
         """
         penalties = {name: self._params[name] / self._unit for name in _PENALTIES}
         self._booster: xgboost.Booster = import_xgboost().Booster({**self._params, **penalties}, [self.matrix])
-        self._newest = NewestTrees()
+        self._newest = NewestTrees(self._reader)
         self._margin = self._read_margin()
         self._round = 0
 

@@ -74,8 +74,9 @@ class ObjectReader:
             header = _key(name)
             first, at = at + len(header), _end(data, at + len(header), _DEEPEST)
             if isinstance(item, np.ndarray):
-                header += bytes(data[first : first + 4])
-                self._fields.append(_Field(name, header, np.dtype(_SCALARS[header[-2:-1]]), item.dtype))
+                stored = np.dtype(_SCALARS[bytes(data[first + 2 : first + 3])])
+                header += bytes(data[first : first + 5])  # "[$", the type, and "#L" before the length
+                self._fields.append(_Field(name, header, stored, item.dtype))
             else:
                 self._fields.append(_Field(name, header, None, None))
 
@@ -89,7 +90,8 @@ class ObjectReader:
             if stored is None:
                 mapping[name], at = _decode(data, end, _DEEPEST)
                 continue
-            size, at = _length(data, end)
+            _require(data, end, _LENGTH.size)
+            size, at = _LENGTH.unpack_from(data, end)[0], end + _LENGTH.size
             _require(data, at, size * stored.itemsize)
             mapping[name] = np.frombuffer(data, stored, size, at).astype(native)
             at += size * stored.itemsize
@@ -103,6 +105,18 @@ class _Field(NamedTuple):
     header: bytes
     stored: np.dtype[Any] | None
     native: np.dtype[Any] | None
+
+
+def find_list(data: bytes | bytearray, name: str, start: int) -> int:
+    """Return the byte at which the next list of stated length with this key starts, at a given byte or later.
+
+    Nothing is checked on the way: for documents of which the part before is known.
+    """
+    key = _key(name)
+    at = data.find(key + b"[#", start - len(key))
+    if at < 0:
+        raise ValueError(f"There is no list with the key {name!r} from byte {start} on.")
+    return at + len(key)
 
 
 def find(data: bytes | bytearray, path: Sequence[str]) -> int:
