@@ -18,15 +18,18 @@ BoolArray = npt.NDArray[np.bool_]
 
 _T = TypeVar("_T")
 
+# Rows of a block, of which a dozen vectors stay in cache. Where there are many rows blocks are larger: calls between
+# them, while other threads wait for the lock of Python, then count less.
+_BLOCK, _LARGE_BLOCK, _MANY = 1 << 14, 1 << 16, 1 << 18
 _TASKS = 4  # for each thread: so few that handing them out costs nothing, so many that none waits long for the others
 
 
-def blocks(n: int, size: int = 1 << 14) -> Iterator[slice]:
+def blocks(n: int, size: int = _BLOCK) -> Iterator[slice]:
     """Rows in blocks that stay in cache; their bounds do not depend on the number of threads."""
     return (slice(start, start + size) for start in range(0, n, size))
 
 
-def map_blocks(function: Callable[[slice], _T], n: int, size: int = 1 << 14) -> list[_T]:
+def map_blocks(function: Callable[[slice], _T], n: int, size: int | None = None) -> list[_T]:
     """Call a function for every block of rows, on the threads of :func:`row_threads`.
 
     Parameters
@@ -36,15 +39,15 @@ def map_blocks(function: Callable[[slice], _T], n: int, size: int = 1 << 14) -> 
         other threads work while it goes through a block.
     n : int
         Number of rows.
-    size : int
-        Rows of a block.
+    size : int, optional
+        Rows of a block; if not given, the number of rows decides.
 
     Returns
     -------
     list
         One result a block, in the order of the blocks: sums of them do not depend on the number of threads.
     """
-    rows = list(blocks(n, size))
+    rows = list(blocks(n, size or (_LARGE_BLOCK if n >= _MANY else _BLOCK)))
     threads = _threads.get()
     if threads is None or len(rows) == 1:
         return [function(block) for block in rows]

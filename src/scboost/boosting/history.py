@@ -28,7 +28,7 @@ from scboost._arrays import FloatArray, map_blocks
 _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
-_FEW_ROWS = 1 << 12  # of which even a hundred vectors stay in cache
+_ROWS, _FEW_ROWS = 1 << 14, 1 << 12  # of which ten vectors stay in cache, and even a hundred
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class History:
 
         sums = np.zeros((t, t + 1))
         r_energy = 0.0
-        for gram, products, energy in map_blocks(add_up, len(r)):
+        for gram, products, energy in map_blocks(add_up, len(r), _ROWS):
             sums[:, :t] += gram
             sums[:, t] += products
             r_energy += energy
