@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scboost_lab import bench, pruning, readme, realdata, reproduction_page, study_page
+from scboost_lab import bench, default_page, pruning, readme, realdata, reproduction_page, study_page
 from scboost_lab.page import VERSION_LINE, fill, sections, template
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
-    "default": (study_page.page_text, "study"),
+    "default": (default_page.page_text, "default"),
+    "projection": (study_page.page_text, "study"),
     "realdata": (realdata.page_text, "realdata"),
     "redundancy": (pruning.page_text, "pruning.csv"),
     "reproduction": (reproduction_page.page_text, "reproduction"),
@@ -61,10 +62,10 @@ def test_results_of_another_version_make_another_document(name, tmp_path):
 
 def test_the_readmes_table_is_that_of_the_results():
     text = (ROOT / "README.md").read_text()
-    assert readme.update(text, ROOT / "results" / "study") == text
+    assert readme.update(text, ROOT / "results" / "default") == text
     assert readme.update_speed(text, ROOT / "results" / "speed") == text
     with pytest.raises(ValueError, match="headline: begin"):
-        readme.update("nothing", ROOT / "results" / "study")
+        readme.update("nothing", ROOT / "results" / "default")
 
 
 def test_placeholders_and_values_must_match():

@@ -16,6 +16,7 @@ COMMANDS = {
     "study": "run the study that the default was chosen by",
     "realdata": "compare the defaults with other libraries on real tables",
     "pruning": "measure redundancy and pruning on real data",
+    "default_study": "compare the default with every library at its own default",
     "readme": "write the README's table and speeds from the results",
 }
 """Modules of this package that describe their ``arguments`` and have a ``main``."""

@@ -262,20 +262,44 @@ def matrix(stem: str, data_dir: str, row_cap: int, column_cap: int) -> tuple[NDA
         Category columns hold the number of the category, missing values are NaN.
     y : ndarray of shape (n,)
     """
+    frame, target = read_parquet(stem, data_dir)
+    frame, y = capped(frame, target.astype(np.int64), row_cap, column_cap)
+    return np.column_stack([numbers(frame[column]) for column in frame.columns]), y
+
+
+def capped(
+    frame: Any, y: NDArray[Any], row_cap: int, column_cap: int, *, stratified: bool = True
+) -> tuple[Any, NDArray[Any]]:
+    """Draw at most `row_cap` rows and `column_cap` columns of a table, the same ones each time, in their order.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, d)
+    y : ndarray of shape (n,)
+    row_cap, column_cap : int
+        Largest number of rows and of columns.
+    stratified : bool
+        Whether the classes keep their shares; False for a real target.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+    y : ndarray
+    """
     from sklearn.model_selection import train_test_split
 
-    frame, target = read_parquet(stem, data_dir)
-    y = target.astype(np.int64)
     rng = np.random.default_rng(SEED)
     if frame.shape[1] > column_cap:
         frame = frame.iloc[:, np.sort(rng.permutation(frame.shape[1])[:column_cap])]
     if len(y) > row_cap:
-        rows = train_test_split(np.arange(len(y)), train_size=row_cap, stratify=y, random_state=SEED)[0]
-        frame, y = frame.iloc[np.sort(rows)], y[np.sort(rows)]
-    return np.column_stack([_numbers(frame[column]) for column in frame.columns]), y
+        stratify = y if stratified else None
+        rows = np.sort(train_test_split(np.arange(len(y)), train_size=row_cap, stratify=stratify, random_state=SEED)[0])
+        frame, y = frame.iloc[rows], y[rows]
+    return frame, y
 
 
-def _numbers(column: Any) -> NDArray[np.float64]:
+def numbers(column: Any) -> NDArray[np.float64]:
+    """Return a column as numbers: categories by the order of their names, missing values as NaN."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):

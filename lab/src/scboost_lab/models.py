@@ -41,9 +41,11 @@ class Library:
 
 SCBOOST_PAPER, SCBOOST, HGB = "SCBoost-paper", "SCBoost", "HGB"
 LIBRARIES: dict[str, Library] = {
-    "RF": Library("random forest", "sklearn.ensemble", "RandomForestClassifier"),
+    "RF": Library("random forest", "sklearn.ensemble", "RandomForestClassifier", "RandomForestRegressor"),
     "ADA": Library("AdaBoost", "sklearn.ensemble", "AdaBoostClassifier", threads=""),
-    "GBDT": Library("GradientBoosting", "sklearn.ensemble", "GradientBoostingClassifier", threads=""),
+    "GBDT": Library(
+        "GradientBoosting", "sklearn.ensemble", "GradientBoostingClassifier", "GradientBoostingRegressor", threads=""
+    ),
     "XGB": Library("XGBoost", "xgboost", "XGBClassifier", "XGBRegressor"),
     "LGBM": Library("LightGBM", "lightgbm", "LGBMClassifier", "LGBMRegressor", fixed={"verbose": -1}),
     "CAT": Library(

@@ -6,33 +6,17 @@ import argparse
 from pathlib import Path
 
 from scboost_lab.bench import KEY, WIDE, ratios, shapes_of
-from scboost_lab.comparisons import average, mean_ranks, means
-from scboost_lab.page import table as markdown
+from scboost_lab.default_page import Page
+from scboost_lab.default_study import AT_OWN, DEFAULT
 from scboost_lab.results import Results
-from scboost_lab.scoring import HIGHER_IS_BETTER
-from scboost_lab.study import ALL, RIVALS, ours
-from scboost_lab.study_page import DEFAULT, MEASURES, NAMES
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
 SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
-PLAIN = ours("gamma=0")[0]
 
 
 def table(results: Path) -> str:
-    """Markdown table: mean over the sets and, in brackets, mean rank among the nine methods, by log-loss."""
-    rows = Results(results / "peers.csv").rows
-    methods = [DEFAULT, *RIVALS]
-    columns = {}
-    for measure in MEASURES:
-        by_set = means(rows, measure)
-        ranks = mean_ranks(by_set, methods, ALL, HIGHER_IS_BETTER[measure])
-        columns[measure] = {m: (average(by_set, m, ALL), ranks.get(m)) for m in (*methods, PLAIN)}
-    body = []
-    for method in sorted((*methods, PLAIN), key=lambda m: columns["log_loss"][m][0]):
-        cells = [columns[measure][method] for measure in MEASURES]
-        name = {**NAMES, PLAIN: "SCBoost without projection"}[method]
-        body.append([name, *(f"{v:.4f}" if r is None else f"{v:.4f} ({r:.1f})" for v, r in cells)])
-    return markdown(["", *MEASURES.values()], body)
+    """Markdown table: mean over the sets and, in brackets, mean rank among the libraries at their own defaults."""
+    return Page(results).leaders((DEFAULT,), AT_OWN)
 
 
 def speed(results: Path) -> str:
@@ -80,6 +64,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Rewrite the README's table and sentence."""
-    text = update(args.readme.read_text(encoding="utf-8"), args.results / "study")
+    text = update(args.readme.read_text(encoding="utf-8"), args.results / "default")
     args.readme.write_text(update_speed(text, args.results / "speed"), encoding="utf-8")
     return 0

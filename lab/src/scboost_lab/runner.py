@@ -147,6 +147,43 @@ class Experiment:
         work = partial(_perform, self.work, dict(self.settings), data_dir)
         return run_tasks(tasks, work, self.file(path), jobs=jobs, again=again)
 
+    def run_recorded(
+        self,
+        path: Path,
+        tasks: Sequence[Task],
+        data_dir: str | None,
+        *,
+        command: str,
+        fingerprint: Callable[[str], str],
+        jobs: int = 1,
+        **extra: object,
+    ) -> None:
+        """Run those of the tasks that are not done yet, record how, and say how many failed.
+
+        Parameters
+        ----------
+        path : Path
+            Of the result file.
+        tasks : sequence of Task
+        data_dir : str or None
+        command : str
+            What makes the rows again.
+        fingerprint : callable
+            Maps the name of a data set to its source and checksum.
+        jobs : int
+            Processes; each fit uses one thread.
+        **extra
+            What else a reader of the table needs.
+        """
+
+        def data() -> dict[str, str]:
+            return {name: fingerprint(name) for name in dict.fromkeys(task.dataset for task in tasks)}
+
+        with self.file(path).recorded(command, data=data, **extra):
+            rows = self.run(path, tasks, data_dir, jobs=jobs)
+        failed = sum(row["status"] != "ok" for row in rows)
+        print(f"{path}: {len(rows) - failed} folds, {failed} failed")
+
 
 def _perform(work: Work, settings: Mapping[str, Mapping[str, Any]], data_dir: str | None, task: Task) -> Values:
     return work(task, settings[task.setting], data_dir)

@@ -11,6 +11,7 @@ get columns without any value.
 
 import argparse
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -383,7 +384,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("part", choices=[*PARTS, "all", "page"], help=f"{parts}; page: only write the page")
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("results/study"), help="directory of the result files")
-    parser.add_argument("--page", type=Path, default=Path("docs/default.md"), help="where the page goes")
+    parser.add_argument("--page", type=Path, default=Path("docs/projection.md"), help="where the page goes")
     parser.add_argument("--sets", nargs="+", metavar="NAME", choices=ALL, help=f"only these of {', '.join(ALL)}")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these methods")
     parser.add_argument("--jobs", type=int, default=1, help="processes; each fit uses one thread")
@@ -417,21 +418,20 @@ def run(
     jobs: int = 1,
 ) -> None:
     """Run a part of the study, or what is left of it, on all or some of its sets and methods."""
-    experiment, path = PARTS[name], out / f"{name}.csv"
-    tasks = experiment.tasks(sets, methods)
+    experiment = PARTS[name]
     column_cap = next(iter(experiment.settings.values()))["column_cap"]
-
-    def data() -> dict[str, str]:
-        return {d: _fingerprint(d, data_dir, column_cap) for d in dict.fromkeys(t.dataset for t in tasks)}
-
-    cuts = {"folds": experiment.n_folds, "repeats": list(experiment.seeds)}
-    record = experiment.file(path).recorded(
-        f"scboost-lab study {name}", data=data, row_cap=ROW_CAP, column_cap=column_cap, **cuts
+    experiment.run_recorded(
+        out / f"{name}.csv",
+        experiment.tasks(sets, methods),
+        data_dir,
+        command=f"scboost-lab study {name}",
+        fingerprint=partial(_fingerprint, data_dir=data_dir, column_cap=column_cap),
+        jobs=jobs,
+        row_cap=ROW_CAP,
+        column_cap=column_cap,
+        folds=experiment.n_folds,
+        repeats=list(experiment.seeds),
     )
-    with record:
-        rows = experiment.run(path, tasks, data_dir, jobs=jobs)
-    failed = sum(row["status"] != "ok" for row in rows)
-    print(f"{path}: {len(rows) - failed} folds, {failed} failed")
 
 
 def _fingerprint(name: str, data_dir: str, column_cap: int) -> str:

@@ -1,4 +1,4 @@
-"""The page ``docs/default.md``: what the template asks for, computed from the study's result files."""
+"""The page ``docs/projection.md``: what the template asks for, computed from the study's result files."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -300,7 +300,7 @@ def page_text(directory: Path) -> str:
         for level in ("0.1", "0.2", "0.3")
     ]
     return fill(
-        template("default"),
+        template("projection"),
         versions=made_with(*page.results.values()),
         n_sets=len(ALL),
         row_cap=ROW_CAP,

@@ -57,67 +57,6 @@ class Fitted:
     choosing_log: dict[str, FloatArray] = field(default_factory=dict)
 
 
-@dataclass
-class FoldModels:
-    """The models of a cross-validation, and what they say of the rows that each of them has not seen.
-
-    Attributes
-    ----------
-    rows : Rows
-        All rows.
-    folds : Folds
-        Training and held-out rows of each model.
-    runs : list of Run
-        The models.
-    contributions : list of list of ndarray
-        For each model and round, what it adds to the scores of its held-out rows, of shape (K, m), before the learning
-        rate; empty if nobody asks for it.
-    """
-
-    rows: Rows
-    folds: Folds
-    runs: list[Run]
-    contributions: list[list[FloatArray]]
-
-    def truncate(self, n_rounds: int) -> None:
-        """Forget all rounds after the first ``n_rounds``."""
-        for run, contributions in zip(self.runs, self.contributions, strict=True):
-            run.training.ensemble.truncate(n_rounds)
-            del contributions[n_rounds:]
-
-    def training_share(self) -> float:
-        """Return the mean share of the rows' weight that a model is trained on."""
-        weights = [self.rows.only(kept).total_weight() for kept, _ in self.folds]
-        return float(np.mean(weights)) / self.rows.total_weight()
-
-    def out_of_fold(self) -> tuple[FloatArray, FloatArray, Rows]:
-        """Return contributions (n, K, T) and starts (n, K) of the rows that were held out, and these rows."""
-        K, n = self.runs[0].training.ensemble.n_outputs, len(self.rows)
-        A = np.zeros((max(map(len, self.contributions)), K, n), dtype=np.float32)
-        start = np.zeros((n, K))
-        seen = np.zeros(n, dtype=bool)
-        for run, contributions, (_, held_out) in zip(self.runs, self.contributions, self.folds, strict=True):
-            for t, h in enumerate(contributions):
-                A[t][:, held_out] = run.training.settings.eta * h
-            start[held_out] = run.training.ensemble.intercept
-            seen[held_out] = True
-        A = A.transpose(2, 1, 0)
-        return (A, start, self.rows) if seen.all() else (A[seen], start[seen], self.rows.take(np.flatnonzero(seen)))
-
-    def averaged(self, weights: Weights | None) -> Training:
-        """Add up the models, each with its share of the weights."""
-        trainings = [run.training for run in self.runs]
-        for training in trainings:
-            own = training.ensemble
-            factors = np.ones(own.n_rounds) if weights is None else weights.weights[: own.n_rounds]
-            shift = 0.0 if weights is None else weights.intercept
-            own.reweight(own.weights * factors[:, None] / len(trainings), (own.intercept + shift) / len(trainings))
-        first = trainings[0]
-        for training in trainings[1:]:
-            first.ensemble.extend(training.ensemble)
-        return first
-
-
 class Trainer:
     """Grows models by a plan.
 
@@ -177,61 +116,54 @@ class Trainer:
         Then either one model is grown on all rows, or the fold models are kept and averaged.
         """
         plan, weighting = self._plan, self._plan.weighting
-        keeps = weighting is not None and weighting.source == "fold_average"
-        engine = self._make_engine(rows)
-        models = self._fold_models(rows, folds, engine)
         most = plan.n_rounds // plan.choosing_speed
-        pooled = grow(models.runs, most, stopping=plan.choosing, observer=self._observe(most, "scboost, folds", keeps))
-        if models.runs[0].training.interrupted:
-            raise NoModelYet("interrupted while fold models were grown: there is no model yet")
-        chosen = int(np.argmin(pooled)) + 1 if plan.choosing is not None and pooled else len(pooled)
-        models.truncate(chosen)
-        weights = None
-        if weighting is not None and chosen:
-            A, start, seen = models.out_of_fold()
-            weights = self._learn(A, seen, start, weighting)
-        log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
-        if keeps:
-            training = models.averaged(weights)
-            return Fitted(training, training.ensemble.n_rounds, weights, log)
-        rounds = max(chosen, 1)
-        if plan.choosing is not None:
-            more = plan.choosing_speed * _MORE_ROUNDS / models.training_share()
-            rounds = min(max(round(chosen * more), 1), plan.n_rounds)
-        training = self._grow(self._run(rows, engine.fork(), rounds), rounds, "scboost, all rows")
-        if not training.interrupted:
-            ensemble = training.ensemble
-            if weights is not None:
-                stretched = np.interp(np.linspace(0, chosen - 1, rounds), np.arange(chosen), weights.weights)
-                factors = stretched[: ensemble.n_rounds, None]
-                ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
-            elif self._asks_for_a_shift():
-                A, start, seen = models.out_of_fold()
-                shift = self._loss.held_out_shift(seen.y, (start + A.sum(axis=2)).T, seen.weight)
-                ensemble.reweight(ensemble.weights, ensemble.intercept + shift)
-        return Fitted(training, training.ensemble.n_rounds, weights, log)
-
-    def _asks_for_a_shift(self) -> bool:
-        return self._plan.choosing is not None and not self._loss.weighable
-
-    def _fold_models(self, rows: Rows, folds: Folds, engine: Engine) -> FoldModels:
-        plan = self._plan
-        keeps_contributions = plan.weighting is not None or self._asks_for_a_shift()
-        models = FoldModels(rows, folds, [], [[] for _ in folds])
-        for i, (kept, held_out) in enumerate(folds):
-            contributions = models.contributions[i] if keeps_contributions else None
-            settings = replace(
-                plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
-            )
-            run = self._run(
+        keeps = weighting is not None and weighting.source == "fold_average"
+        keeps_contributions = weighting is not None or not self._loss.weighable
+        engine = self._make_engine(rows)
+        contributions: list[list[FloatArray]] = [[] for _ in folds]
+        runs = [
+            self._run(
                 rows.only(kept),
                 engine.fork(),
-                plan.n_rounds // plan.choosing_speed,
-                settings=settings,
-                watch=HeldOut(rows, held_out, self._loss, contributions),
+                most,
+                settings=replace(
+                    plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
+                ),
+                watch=HeldOut(rows, held_out, self._loss, contributions[i] if keeps_contributions else None),
             )
-            models.runs.append(run)
-        return models
+            for i, (kept, held_out) in enumerate(folds)
+        ]
+        label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
+        observer = self._observe(most, label, keeps)
+        pooled = grow(runs, most, stopping=plan.choosing, observer=observer)
+        trainings = [run.training for run in runs]
+        if trainings[0].interrupted:
+            raise NoModelYet("interrupted while fold models were grown: there is no model yet")
+        n_rounds = int(np.argmin(pooled)) + 1 if plan.choosing is not None and pooled else len(pooled)
+        for training in trainings:
+            training.ensemble.truncate(n_rounds)
+        weights = None
+        if weighting is not None and n_rounds:
+            weights = self._weigh_folds(rows, folds, trainings, contributions, n_rounds, weighting)
+        log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
+        if keeps:
+            training = _averaged(trainings, weights)
+            return Fitted(training, training.ensemble.n_rounds, weights, log)
+        rounds = n_rounds
+        if plan.choosing is not None:
+            share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
+            rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
+        run = self._run(rows, engine.fork(), max(rounds, 1))
+        training = self._grow(run, max(rounds, 1), "scboost, all rows")
+        if not self._loss.weighable and plan.choosing is not None and not training.interrupted:
+            shift = self._held_out_shift(rows, folds, trainings, contributions, n_rounds)
+            training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + shift)
+        if weights is not None and not training.interrupted:
+            stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
+            ensemble = training.ensemble
+            factors = stretched[: ensemble.n_rounds, None]
+            ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
+        return Fitted(training, training.ensemble.n_rounds, weights, log)
 
     def _run(
         self,
@@ -276,6 +208,46 @@ class Trainer:
         ensemble.reweight(weights, ensemble.intercept if simplex else ensemble.intercept + found.intercept)
         return found
 
+    def _weigh_folds(
+        self,
+        rows: Rows,
+        folds: Folds,
+        trainings: list[Training],
+        contributions: list[list[FloatArray]],
+        n_rounds: int,
+        weighting: Weighting,
+    ) -> Weights:
+        """Weights by round from rows that each fold's model has not seen."""
+        K = self._loss.n_outputs
+        A = np.zeros((n_rounds, K, len(rows)), dtype=np.float32)
+        start = np.zeros((len(rows), K))
+        seen = np.zeros(len(rows), dtype=bool)
+        for training, rounds, (_, held_out) in zip(trainings, contributions, folds, strict=True):
+            for t, h in enumerate(rounds[:n_rounds]):
+                A[t][:, held_out] = training.settings.eta * h
+            start[held_out] = training.ensemble.intercept
+            seen[held_out] = True
+        A = A.transpose(2, 1, 0)
+        if not seen.all():
+            A, start, rows = A[seen], start[seen], rows.take(np.flatnonzero(seen))
+        return self._learn(A, rows, start, weighting)
+
+    def _held_out_shift(
+        self,
+        rows: Rows,
+        folds: Folds,
+        trainings: list[Training],
+        contributions: list[list[FloatArray]],
+        n_rounds: int,
+    ) -> FloatArray:
+        """Return what the held-out rows of all folds ask to add to the scores of the chosen round."""
+        scores = [
+            training.ensemble.intercept[:, None] + training.settings.eta * np.sum(rounds[:n_rounds], axis=0)
+            for training, rounds in zip(trainings, contributions, strict=True)
+        ]
+        held_out = rows.take(np.concatenate([numbers for _, numbers in folds]))
+        return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
+
     def _learn(self, A: FloatArray, rows: Rows, start: FloatArray, weighting: Weighting) -> Weights:
         found = learn_weights(
             A,
@@ -294,6 +266,19 @@ class Trainer:
                 stacklevel=5,
             )
         return found
+
+
+def _averaged(trainings: list[Training], weights: Weights | None) -> Training:
+    """Add up the fold models, each with its share of the weights."""
+    for training in trainings:
+        own = training.ensemble
+        factors = np.ones(own.n_rounds) if weights is None else weights.weights[: own.n_rounds]
+        shift = 0.0 if weights is None else weights.intercept
+        own.reweight(own.weights * factors[:, None] / len(trainings), (own.intercept + shift) / len(trainings))
+    first = trainings[0]
+    for training in trainings[1:]:
+        first.ensemble.extend(training.ensemble)
+    return first
 
 
 def _warn_of_trouble(training: Training) -> None:

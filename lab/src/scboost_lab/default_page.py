@@ -1,0 +1,483 @@
+"""The page ``docs/default.md`` and the README's table: what the templates ask for, from the study's result files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from scboost_lab.comparisons import Comparison, Means, average, compare, mean_ranks, means
+from scboost_lab.default_study import (
+    AT_100,
+    AT_OWN,
+    BEST,
+    COLUMN_CAP,
+    DEFAULT,
+    FAST,
+    FIRST,
+    FLIPPED,
+    LONG,
+    MANY_CLASSES,
+    NO_EXPLORATION,
+    NO_PROJECTION,
+    PARTS,
+    PLAIN,
+    QUANTILES,
+    REGRESSION,
+    ROW_CAP,
+    SHORT,
+    SHORT_XGB,
+    TUNED,
+    WITH_QUANTILES,
+)
+from scboost_lab.page import fill, made_with, table, template
+from scboost_lab.results import Results, Row
+from scboost_lab.scoring import HIGHER_IS_BETTER
+from scboost_lab.study import ALL, CHOOSE, CONFIRM, NOISY_SETS
+from scboost_lab.study_page import HALVES, MEASURES
+
+REDUNDANCY_PEERS = ("XGBoost", "LightGBM", "CatBoost")
+COVERAGE = (0.85, 0.95)
+"""What intervals between the quantiles .05 and .95 should cover."""
+CONSTANT, CHOSEN_SLOWLY = "0.5, constant", "chosen at rate 0.05 on 5 of five folds"
+"""What the other prototypes are compared with."""
+MOST = 0.8
+"""Share of the sets that counts as most of them."""
+LONGER, SHORTER = 0.005, 0.01
+"""Largest rises of the log-loss, by too many and by too few rounds."""
+
+
+class Standing:
+    """The place of one method among others.
+
+    Parameters
+    ----------
+    ours : str
+        The method.
+    ranks : dict
+        Mean rank of each.
+    """
+
+    def __init__(self, ours: str, ranks: dict[str, float]) -> None:
+        self.place = 1 + sum(rank < ranks[ours] for rank in ranks.values())
+        self.rank = ranks[ours]
+        self.rival, self.rival_rank = min(
+            ((m, r) for m, r in ranks.items() if m != ours), key=lambda pair: pair[1], default=("", np.nan)
+        )
+
+    def __str__(self) -> str:
+        return f"place {self.place} ({self.rank:.2f}; {self.rival} {self.rival_rank:.2f})"
+
+
+def common_folds(rows: Sequence[Row], methods: Sequence[str], sets: Sequence[str]) -> list[Row]:
+    """Rows of the methods and sets, of the folds that all of them have.
+
+    Examples
+    --------
+    >>> rows = [{"method": "a", "dataset": "d", "fold": "0"}, {"method": "a", "dataset": "d", "fold": "1"}]
+    >>> rows += [{"method": "b", "dataset": "d", "fold": "1"}]
+    >>> [row["fold"] for row in common_folds(rows, ["a", "b"], ["d"])]
+    ['1', '1']
+    """
+    chosen = [row for row in rows if row["method"] in methods and row["dataset"] in sets]
+    have: dict[str, set[tuple[str, str]]] = {}
+    for row in chosen:
+        have.setdefault(row["fold"], set()).add((row["method"], row["dataset"]))
+    complete = {fold for fold, cells in have.items() if len(cells) == len(set(methods)) * len(set(sets))}
+    return [row for row in chosen if row["fold"] in complete]
+
+
+class Page:
+    """Tables and figures of the page.
+
+    Parameters
+    ----------
+    directory : Path
+        Of the result files.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.results = {part: Results(directory / f"{part}.csv") for part in PARTS}
+        self.prototypes = Results(directory / "prototypes.csv")
+        self.compared = [*self.results["ours"].rows, *self.results["peers"].rows]
+        self.means = cache(self._means)
+
+    def _means(self, measure: str, methods: tuple[str, ...], sets: tuple[str, ...]) -> Means:
+        """Mean of a measure over the folds that all of the methods have on all of the sets."""
+        return means(common_folds(self.compared, methods, sets), measure)
+
+    def folds(self, methods: tuple[str, ...], sets: tuple[str, ...]) -> int:
+        """Count the folds that all of the methods have on all of the sets."""
+        return len({row["fold"] for row in common_folds(self.compared, methods, sets)})
+
+    # --- two classes -----------------------------------------------------------------------------------------------
+
+    def standing(self, ours: str, peers: Sequence[str], measure: str, half: str) -> Standing:
+        """Rank a method of ours among peers."""
+        methods = (ours, *peers)
+        by_set = self.means(measure, methods, ALL)
+        return Standing(ours, mean_ranks(by_set, methods, HALVES[half], HIGHER_IS_BETTER[measure]))
+
+    def against(self, ours: str, theirs: str, measure: str = "log_loss", half: str = "all") -> Comparison:
+        """Compare two methods over the sets of a half."""
+        by_set = self.means(measure, (ours, theirs), ALL)
+        return compare(by_set, ours, theirs, HALVES[half], HIGHER_IS_BETTER[measure])
+
+    def cpu_ratio(self, ours: str, theirs: str) -> float:
+        """CPU seconds of all fits of one method, over those of another."""
+        seconds = self.means("cpu_seconds", (ours, theirs), ALL)
+        return average(seconds, ours, ALL) / average(seconds, theirs, ALL)
+
+    def leaders(self, ours: Sequence[str], peers: Sequence[str], half: str = "all") -> str:
+        """Make the table of means and, in brackets, mean ranks; by log-loss."""
+        methods = (*ours, *peers)
+        sets = HALVES[half]
+        columns: dict[str, dict[str, str]] = {m: {} for m in methods}
+        for measure in MEASURES:
+            by_set = self.means(measure, methods, ALL)
+            ranks = mean_ranks(by_set, methods, sets, HIGHER_IS_BETTER[measure])
+            for m in methods:
+                columns[m][measure] = f"{average(by_set, m, sets):.4f} ({ranks[m]:.2f})"
+        cost = {name: self.means(name, methods, ALL) for name in ("cpu_seconds", "n_trees")}
+        rows = [
+            [
+                f"**{m}**" if m in ours else m,
+                *(columns[m][measure] for measure in MEASURES),
+                f"{average(cost['cpu_seconds'], m, sets):.2f}",
+                f"{average(cost['n_trees'], m, sets):.0f}",
+            ]
+            for m in sorted(methods, key=lambda m: columns[m]["log_loss"])
+        ]
+        return table(["", *MEASURES.values(), "CPU seconds", "rounds"], rows)
+
+    def by_set(self, measure: str, methods: Sequence[str], sets: tuple[str, ...], digits: int = 4) -> str:
+        """Make the table of a measure set by set; the best one is bold."""
+        found = self.means(measure, tuple(methods), sets)
+        sign = HIGHER_IS_BETTER[measure]
+        rows = []
+        for name in sets:
+            best = max(sign * found[m][name] for m in methods)
+            cells = [f"{found[m][name]:.{digits}g}" for m in methods]
+            rows.append(
+                [
+                    name,
+                    *(f"**{c}**" if sign * found[m][name] == best else c for m, c in zip(methods, cells, strict=True)),
+                ]
+            )
+        return table(["", *methods], rows)
+
+    def worst(self, ours: str, theirs: str) -> str:
+        """Name the sets on which the log-loss is higher than a peer's, with both values."""
+        found = self.means("log_loss", (ours, theirs), ALL)
+        behind = sorted(
+            (name for name in ALL if found[ours][name] > found[theirs][name]),
+            key=lambda name: found[theirs][name] - found[ours][name],
+        )
+        return ", ".join(f"{name} ({found[ours][name]:.4f} against {found[theirs][name]:.4f})" for name in behind)
+
+    # --- other questions ---------------------------------------------------------------------------------------------
+
+    def longer(self) -> dict[str, float]:
+        """By set, the log-loss of 1,000 rounds minus that of the rounds chosen, on the folds that both have."""
+        rows = [*self.results["rounds"].rows, *self.results["ours"].rows]
+        found = means(common_folds(rows, (LONG, DEFAULT), ALL), "log_loss")
+        return {name: found[LONG][name] - found[DEFAULT][name] for name in ALL}
+
+    def noisy(self, share: float) -> Means:
+        """AUC with a share of the training labels flipped."""
+        return means(self.results["noise"].select(setting=f"noise={share}"), "AUC")
+
+    def short(self, measure: str) -> Means:
+        """Return a measure of the short ensembles by method and set."""
+        return means(self.results["short"].rows, measure)
+
+    def less_redundant(self, measure: str, theirs: str) -> tuple[int, int]:
+        """Count the sets with two classes on which the default's trees repeat each other less than a peer's."""
+        rows = [row for row in self.compared if row[measure]]
+        found = means(rows, measure)
+        sets = [name for name in ALL if name in found[DEFAULT] and name in found[theirs]]
+        sign = 1 if measure == "effective_rank" else -1
+        return sum(sign * found[DEFAULT][name] > sign * found[theirs][name] for name in sets), len(sets)
+
+    def quantile_ranks(self) -> dict[str, float]:
+        """Mean rank of the pinball loss over sets and quantiles."""
+        cells = {
+            (name, q): means(self.results["quantiles"].select(setting=f"quantile={q}", dataset=name), "pinball")
+            for name in REGRESSION
+            for q in QUANTILES
+        }
+        ranked: Means = {m: {f"{name} {q}": cell[m][name] for (name, q), cell in cells.items()} for m in WITH_QUANTILES}
+        return mean_ranks(ranked, WITH_QUANTILES, [f"{name} {q}" for name, q in cells], -1)
+
+    def coverage(self, method: str) -> dict[str, float]:
+        """By set, the share of the rows between the predicted quantiles .05 and .95."""
+        below = {
+            q: means(self.results["quantiles"].select(setting=f"quantile={q}", method=method), "below")[method]
+            for q in (QUANTILES[0], QUANTILES[-1])
+        }
+        return {name: below[QUANTILES[-1]][name] - below[QUANTILES[0]][name] for name in REGRESSION}
+
+
+def page_text(directory: Path) -> str:
+    """Write the page from the result files of a directory."""
+    page = Page(directory)
+    own = (DEFAULT, *AT_OWN)
+    return fill(
+        template("default"),
+        versions=made_with(*page.results.values(), page.prototypes),
+        n_binary=len(ALL),
+        n_many=len(MANY_CLASSES),
+        n_regression=len(REGRESSION),
+        row_cap=ROW_CAP,
+        column_cap=COLUMN_CAP,
+        n_folds=page.folds(own, ALL),
+        n_folds_many=page.folds(own, MANY_CLASSES),
+        choose=", ".join(CHOOSE),
+        confirm=", ".join(CONFIRM),
+        aims=aims(page),
+        own=page.leaders((DEFAULT,), AT_OWN),
+        own_choose=page.leaders((DEFAULT,), AT_OWN, "choose"),
+        own_confirm=page.leaders((DEFAULT,), AT_OWN, "confirm"),
+        default_catboost=page.against(DEFAULT, "CatBoost"),
+        default_catboost_auc=page.against(DEFAULT, "CatBoost", "AUC"),
+        behind=page.worst(DEFAULT, "CatBoost"),
+        fast=page.leaders((FAST,), AT_100),
+        fast_confirm=page.leaders((FAST,), AT_100, "confirm"),
+        tuned=page.leaders((BEST, DEFAULT), (*TUNED, "CatBoost")),
+        best_catboost=page.against(BEST, "CatBoost"),
+        parts=parts_table(page),
+        sets=page.by_set("log_loss", (DEFAULT, BEST, FAST, "CatBoost", "LightGBM", "XGBoost", *TUNED), ALL),
+        longer=longer_text(page),
+        noisy_sets=", ".join(NOISY_SETS),
+        noise=noise_table(page),
+        short=short_table(page),
+        redundancy=redundancy_table(page),
+        regression=page.by_set("RMSE", (DEFAULT, *AT_OWN, *TUNED), REGRESSION),
+        many=page.by_set("log_loss", own, MANY_CLASSES),
+        quantiles=", ".join(map(str, QUANTILES)),
+        quantile_table=quantile_table(page),
+        exploration=prototype_table(page, "exploration", CONSTANT),
+        choosing=prototype_table(page, "choosing", CHOSEN_SLOWLY),
+        made="\n".join(results.made_by() for results in (*page.results.values(), page.prototypes)),
+    )
+
+
+# --- aims ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A figure that was to be reached.
+
+    Attributes
+    ----------
+    figure, aim : str
+        What was measured, and what was asked.
+    reached : bool
+    found : str
+        What was found over all sets.
+    halves : tuple of str
+        The same for the choosing and the confirming half; empty where the sets are not halved.
+    """
+
+    figure: str
+    aim: str
+    reached: bool
+    found: str
+    halves: tuple[str, ...] = ("", "")
+
+
+def aims(page: Page) -> str:
+    """Make the table of what was asked, what was found on both halves, and whether it is reached."""
+    found = [*_aims_at_own(page), *_aims_fast(page), *_aims_best(page), *_aims_robust(page), *_aims_beyond(page)]
+    rows = [[a.figure, a.aim, a.found, *a.halves, "reached" if a.reached else "**not reached**"] for a in found]
+    return table(["figure", "aim", *HALVES, ""], rows)
+
+
+def _place(page: Page, figure: str, ours: str, peers: Sequence[str], measure: str, least: int = 1) -> Aim:
+    standings = [page.standing(ours, peers, measure, half) for half in HALVES]
+    aim = "first" if least == 1 else "first or second"
+    texts = [str(standing) for standing in standings]
+    name = f"{figure}: mean rank on {MEASURES[measure]}"
+    return Aim(name, aim, standings[0].place <= least, texts[0], tuple(texts[1:]))
+
+
+def _lower(page: Page, figure: str, ours: str, share: float, p: float = 1.0) -> Aim:
+    cells = [page.against(ours, "CatBoost", half=half) for half in HALVES]
+    tested = p < 1
+    texts = [f"{c.won}, {1e4 * c.difference:+.0f}" + (f", p {c.p:.3f}" if tested else "") for c in cells]
+    c = cells[0]
+    reached = c.wins >= share * c.n and c.difference < 0 and (c.p < p or not tested)
+    aim = f"{share:.0%} of the sets, " + (f"p < {p}" if tested else "and on average")
+    return Aim(f"{figure}: log-loss lower", aim, reached, texts[0], tuple(texts[1:]))
+
+
+def _aims_at_own(page: Page) -> list[Aim]:
+    figure, against = "default among all peers at their own defaults", "default against CatBoost's 1,000 rounds"
+    ratio = page.cpu_ratio(DEFAULT, "CatBoost")
+    most = max(page.results["ours"].values("n_trees", method=DEFAULT))
+    theirs = max(page.results["peers"].values("n_trees", method="CatBoost"))
+    return [
+        _place(page, figure, DEFAULT, AT_OWN, "log_loss"),
+        _place(page, figure, DEFAULT, AT_OWN, "AUC"),
+        _place(page, figure, DEFAULT, AT_OWN, "ACC", least=2),
+        _lower(page, against, DEFAULT, 0.6),
+        Aim(f"{against}: CPU seconds, choosing included", "at most a half", ratio <= 1 / 2, f"{ratio:.2f} of theirs"),
+        Aim(f"{against}: rounds", "at most as many", most <= theirs, f"at most {most:,.0f}"),
+    ]
+
+
+def _aims_fast(page: Page) -> list[Aim]:
+    found = []
+    for measure in MEASURES:
+        aim = _place(page, '`preset="fast"` among all peers at 100 rounds', FAST, AT_100, measure)
+        confirmed = page.standing(FAST, AT_100, measure, "confirm").place == 1
+        found.append(replace(aim, aim="first, in the confirming half too", reached=aim.reached and confirmed))
+    return found
+
+
+def _aims_best(page: Page) -> list[Aim]:
+    against = '`preset="best"` against CatBoost\'s 1,000 rounds'
+    among = '`preset="best"` among the three tuned defaults'
+    ratio = page.cpu_ratio(BEST, "CatBoost")
+    return [
+        _lower(page, against, BEST, 0.75, p=0.05),
+        Aim(f"{against}: CPU seconds", "at most equal", ratio <= 1, f"{ratio:.2f} of theirs"),
+        _place(page, among, BEST, TUNED, "log_loss"),
+        _place(page, among, BEST, TUNED, "AUC"),
+    ]
+
+
+def _aims_robust(page: Page) -> list[Aim]:
+    change = page.longer()
+    worst = max(change, key=change.__getitem__)
+    figure, aim = "1,000 rounds asked for, against the rounds chosen: log-loss", f"at most +{LONGER} on any set"
+    found = [Aim(figure, aim, change[worst] <= LONGER, f"{change[worst]:+.4f} on {worst}")]
+    for theirs in (PLAIN, "XGBoost"):
+        levels = [page.noisy(share) for share in FLIPPED]
+        better = sum(level[DEFAULT][name] > level[theirs][name] for level in levels for name in NOISY_SETS)
+        n = len(levels) * len(NOISY_SETS)
+        figure = f"wrong labels: AUC above that of {theirs}"
+        found.append(Aim(figure, "every set and level", better == n, f"{better}/{n}"))
+    auc, loss = page.short("AUC"), page.short("log_loss")
+    c = compare(auc, SHORT, max(SHORT_XGB, key=lambda m: average(auc, m, ALL)), ALL, 1)
+    gap = average(loss, SHORT, ALL) - average(loss, PLAIN, ALL)
+    figure = "20 rounds: AUC above XGBoost's 20 at its best single rate"
+    found.append(Aim(figure, f"{MOST:.0%} of the sets", c.wins >= MOST * c.n, c.won))
+    figure = "20 rounds: mean log-loss against plain boosting's 100"
+    return [*found, Aim(figure, f"at most +{SHORTER}", gap <= SHORTER, f"{gap:+.4f}")]
+
+
+def _aims_beyond(page: Page) -> list[Aim]:
+    found = []
+    for measure, name in (("effective_rank", "effective rank higher"), ("redundancy", "mean redundancy lower")):
+        counts = {m: page.less_redundant(measure, m) for m in REDUNDANCY_PEERS}
+        text = ", ".join(f"{m} {k}/{n}" for m, (k, n) in counts.items())
+        reached = all(k >= MOST * n for k, n in counts.values())
+        found.append(Aim(f"redundancy: {name} than that of each peer", f"{MOST:.0%} of the sets", reached, text))
+    for figure, measure, sets in (
+        ("a real target: RMSE below the best peer's", "RMSE", REGRESSION),
+        ("many classes: log-loss below the best peer's", "log_loss", MANY_CLASSES),
+    ):
+        by_set = page.means(measure, (DEFAULT, *AT_OWN), sets)
+        k = sum(by_set[DEFAULT][name] < min(by_set[m][name] for m in AT_OWN) for name in sets)
+        found.append(Aim(figure, "all sets", k == len(sets), f"{k}/{len(sets)}"))
+    standing = Standing(DEFAULT, page.quantile_ranks())
+    second = 2
+    found.append(Aim("quantiles: mean rank on pinball loss", "second of five", standing.place <= second, str(standing)))
+    cover = page.coverage(DEFAULT)
+    inside = all(COVERAGE[0] <= value <= COVERAGE[1] for value in cover.values())
+    text = f"{min(cover.values()):.2f} to {max(cover.values()):.2f}"
+    found.append(Aim("quantiles: what intervals of 90 % cover", "85 to 95 %", inside, text))
+    return found
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def prototype_table(page: Page, setting: str, reference: str) -> str:
+    """Compare what was tried with a reference, on the sets and folds that both have."""
+    rows = []
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in page.prototypes.select(setting=setting):
+        found.setdefault(row["method"], {})[row["dataset"], row["fold"]] = row
+    for method, cells in found.items():
+        common = [cell for cell in cells if cell in found[reference]]
+        losses, theirs = ([float(found[m][cell]["log_loss"]) for cell in common] for m in (method, reference))
+        better = sum(a < b for a, b in zip(losses, theirs, strict=True))
+        loss, change = float(np.mean(losses)), float(np.mean(losses) - np.mean(theirs))
+        auc = float(np.mean([float(cells[cell]["AUC"]) for cell in common]))
+        against = ["", ""] if method == reference else [f"{1e4 * change:+.0f}", f"{better}/{len(common)}"]
+        rows.append([method, str(len(common)), f"{loss:.4f}", f"{auc:.4f}", *against])
+    return table(["", "sets and folds", "log-loss", "AUC", f"against *{reference}*", "better on"], rows)
+
+
+def parts_table(page: Page) -> str:
+    """Compare the default with one part left out with the default."""
+    rows = []
+    for method in (NO_PROJECTION, NO_EXPLORATION, FIRST, PLAIN):
+        cells = [page.against(method, DEFAULT, half=half) for half in HALVES]
+        auc = page.against(method, DEFAULT, "AUC")
+        rows.append([method, *(f"{c.interval}, worse on {c.n - c.wins}/{c.n}" for c in cells), auc.interval])
+    return table(["", *(f"log-loss, {half}" for half in HALVES), "AUC, all"], rows)
+
+
+def longer_text(page: Page) -> str:
+    """Say what 1,000 rounds change against the rounds chosen."""
+    change = page.longer()
+    worst = sorted(change, key=lambda name: -change[name])[:3]
+    named = ", ".join(f"{name} {change[name]:+.4f}" for name in worst)
+    return (
+        f"1,000 rounds asked for explicitly change the log-loss by {np.mean(list(change.values())):+.4f} on average\n"
+        f"against the rounds that the data choose; the largest rises are {named}."
+    )
+
+
+def noise_table(page: Page) -> str:
+    """AUC by share of flipped labels."""
+    rows = []
+    for share in FLIPPED:
+        found = page.noisy(share)
+        cells = [f"{average(found, DEFAULT, NOISY_SETS):.4f}"]
+        for theirs in (PLAIN, "XGBoost"):
+            c = compare(found, DEFAULT, theirs, NOISY_SETS, 1)
+            cells.append(f"{average(found, theirs, NOISY_SETS):.4f} ({c.won})")
+        rows.append([f"{share:.0%}", *cells])
+    return table(["flipped", DEFAULT, PLAIN, "XGBoost"], rows)
+
+
+def short_table(page: Page) -> str:
+    """AUC and log-loss of 20 rounds, and of plain boosting's 100."""
+    auc, loss = page.short("AUC"), page.short("log_loss")
+    rows = []
+    for method in (SHORT, *SHORT_XGB, PLAIN):
+        won = "" if method in {SHORT, PLAIN} else compare(auc, SHORT, method, ALL, 1).won
+        name = f"{method}, 100 rounds" if method == PLAIN else method
+        rows.append([name, f"{average(auc, method, ALL):.4f}", f"{average(loss, method, ALL):.4f}", won])
+    return table(["", "AUC", "log-loss", "ours has the higher AUC"], rows)
+
+
+def redundancy_table(page: Page) -> str:
+    """Make the table of means of the two measures, and of counts against each peer."""
+    rows = []
+    rank, share = (means([r for r in page.compared if r[m]], m) for m in ("effective_rank", "redundancy"))
+    trees = means([row for row in page.compared if row["effective_rank"]], "n_trees")
+    for method in (DEFAULT, FAST, *REDUNDANCY_PEERS, "CatBoost, 100 rounds", "HistGradientBoosting"):
+        counts = ["", ""]
+        if method in {*REDUNDANCY_PEERS, "HistGradientBoosting"}:
+            counts = ["/".join(map(str, page.less_redundant(m, method))) for m in ("effective_rank", "redundancy")]
+        means_ = [f"{average(found, method, ALL):.{digits}f}" for found, digits in ((trees, 0), (rank, 1), (share, 3))]
+        rows.append([method, *means_, *counts])
+    header = ["", "trees", "effective rank", "redundancy", "default's rank is higher", "default's redundancy is lower"]
+    return table(header, rows)
+
+
+def quantile_table(page: Page) -> str:
+    """Mean ranks and coverage by library."""
+    ranks = page.quantile_ranks()
+    rows = [
+        [m, f"{ranks[m]:.2f}", *(f"{value:.3f}" for value in page.coverage(m).values())]
+        for m in sorted(WITH_QUANTILES, key=ranks.__getitem__)
+    ]
+    return table(["", "mean rank", *REGRESSION], rows)
