@@ -160,6 +160,7 @@ def test_public_methods_of_the_classifier():
     # Made by scikit-learn, of which newer versions have callbacks of their own.
     names -= {"set_fit_request", "set_score_request", "set_callbacks"}
     assert names == {
+        "apply",
         "best_iteration_",
         "decision_function",
         "estimators_",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -35,15 +34,23 @@ def write_rows(path: Path, n_rows: int) -> None:
             writer.write_table(pa.Table.from_arrays([*map(pa.array, X.T), pa.array(y)], schema=schema))
 
 
-def peak_and_seconds(command: list[str]) -> tuple[float, float]:
-    """Run a command; return its peak resident memory in MiB and the seconds it took."""
+_MEASURED = """
+import sys
+from scboost.cli import main
+code = main(sys.argv[1:])
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+sys.exit(code)
+"""
+
+
+def peak_and_seconds(arguments: list[str]) -> tuple[float, float]:
+    """Run a command; return its peak resident memory in MiB and the seconds it took.
+
+    The process reads its own peak: what the system tells of a child includes the memory of its parent at the fork.
+    """
     start = time.monotonic()
-    process = subprocess.Popen(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{command} ended with exit code {process.returncode}")
-    return usage.ru_maxrss / 1024, time.monotonic() - start
+    done = subprocess.run([sys.executable, "-c", _MEASURED, *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout.split()[-1]) / 1024, time.monotonic() - start
 
 
 def main() -> None:
@@ -64,7 +71,7 @@ def main() -> None:
                 data = where / f"rows.{ending}"
                 write_rows(data, n_rows)
                 predict = ["predict", str(model), str(data), "-o", str(where / f"out.{ending}"), "--proba"]
-                peak, seconds = peak_and_seconds([*scboost, *predict, "--threads", "1"])
+                peak, seconds = peak_and_seconds([*predict, "--threads", "1"])
                 runs.append(
                     {
                         "format": ending,

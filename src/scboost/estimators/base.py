@@ -94,6 +94,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         max_leaves: int | None,
         min_child_weight: float | Literal["auto"],
         reg_lambda: float,
+        min_split_loss: float,
         projection_strength: float | Literal["auto"],
         energy_threshold: float,
         memory: int | Literal["auto", "all"],
@@ -102,6 +103,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         init: Literal["prior", "zero"],
         subsample: float,
         colsample_bytree: float,
+        colsample_bylevel: float,
+        colsample_bynode: float,
         max_bin: int | Literal["auto"],
         weighting: Literal["simplex", "nonnegative"] | None,
         weighting_rows: Literal["holdout", "out_of_fold", "fold_average"],
@@ -118,6 +121,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         warm_start: bool,
         callbacks: Sequence[Callable[[Any], Any]] | None,
         n_jobs: int | None,
+        device: str,
         random_state: Any,
         verbose: int,
     ) -> None:
@@ -128,6 +132,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.max_leaves = max_leaves
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
+        self.min_split_loss = min_split_loss
         self.projection_strength = projection_strength
         self.energy_threshold = energy_threshold
         self.memory = memory
@@ -136,6 +141,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.init = init
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
+        self.colsample_bylevel = colsample_bylevel
+        self.colsample_bynode = colsample_bynode
         self.max_bin = max_bin
         self.weighting = weighting
         self.weighting_rows = weighting_rows
@@ -152,6 +159,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.warm_start = warm_start
         self.callbacks = callbacks
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -382,6 +390,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "grow_policy": "lossguide" if self.max_leaves else "depthwise",
             "min_child_weight": plan.min_child_weight,
             "lambda": self.reg_lambda,
+            "min_split_loss": self.min_split_loss,
+            "colsample_bylevel": self.colsample_bylevel,
+            "colsample_bynode": self.colsample_bynode,
+            "device": self.device,
         }
         if self.monotone_constraints is not None:
             signs = monotone_signs(self.monotone_constraints, self.n_features_in_, names, self._categorical)
@@ -484,7 +496,28 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         xgboost.Booster
             Leaves carry the weights, and rounds with weight 0 are left out.
         """
-        return self._trees("get_booster").booster(self._n_threads())
+        booster = self._trees("get_booster").booster(self._n_threads())
+        if self.device != "cpu":
+            booster.set_param({"device": self.device})
+        return booster
+
+    def apply(self, X: ArrayLike) -> IntArray:
+        """Leaf of each row in each tree of the native model, as XGBoost numbers its nodes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            The trees of a round, one for each class, come after each other; rounds of weight 0 are left out.
+        """
+        trees = self._trees("apply")
+        rows = trees.prepare(self._encode(X), self._n_threads())
+        leaves = trees.booster(self._n_threads()).predict(rows, pred_leaf=True, validate_features=False)
+        return np.asarray(leaves, dtype=np.intp).reshape(rows.num_row(), -1)
 
     def _trees(self, method: str) -> TreeEnsemble:
         """Return the ensemble, for what only XGBoost's trees can do."""

@@ -50,11 +50,7 @@ FOREIGN = (
     _foreign("min_sum_hessian_in_leaf", "L", "use min_child_weight."),
     _foreign("lambda_l2 l2_leaf_reg l2_regularization lambda", "XLCS", "use reg_lambda."),
     _foreign("reg_alpha alpha lambda_l1", "XL", "there is none; reg_lambda penalises leaf values by their squares."),
-    _foreign(
-        "gamma min_split_loss min_split_gain min_gain_to_split",
-        "XL",
-        "there is none; max_leaves, max_depth and min_child_weight limit the trees.",
-    ),
+    _foreign("gamma min_split_gain min_gain_to_split", "XL", "use min_split_loss."),
     _foreign(
         "max_delta_step max_leaf_output", "XL", "there is none; reg_lambda and min_child_weight damp leaf values."
     ),
@@ -62,11 +58,7 @@ FOREIGN = (
     _foreign("bagging_freq subsample_freq", "L", "leave it out: with subsample below 1 every round draws anew."),
     _foreign("bagging_temperature bootstrap_type sampling_method", "XC", "there is none; see subsample."),
     _foreign("feature_fraction rsm", "LC", "use colsample_bytree."),
-    _foreign(
-        "colsample_bylevel colsample_bynode feature_fraction_bynode max_features",
-        "XLCS",
-        "use colsample_bytree, which draws columns for each tree.",
-    ),
+    _foreign("feature_fraction_bynode max_features", "LS", "use colsample_bynode."),
     _foreign("max_bins border_count", "CS", "use max_bin."),
     _foreign(
         "subsample_for_bin validate_parameters", "XL", "leave it out: all rows are binned, all arguments checked."
@@ -130,7 +122,11 @@ FOREIGN = (
     _foreign("random_seed seed", "XLC", "use random_state."),
     _foreign("nthread num_threads thread_count", "XLC", "use n_jobs; None means all threads."),
     _foreign("verbosity silent verbose_eval logging_level metric_period", "XLC", "use verbose=1 for a progress bar."),
-    _foreign("device device_type task_type gpu_id predictor", "XLC", "there is none: trees are grown on the CPU."),
+    _foreign(
+        "device_type task_type gpu_id predictor",
+        "XLC",
+        "use device, which is handed to XGBoost: 'cuda' or 'cuda:0'. No GPU was at hand to test it.",
+    ),
     _foreign("importance_type", "XL", "leave it out: feature_importances_ is the share of each column in the gain."),
     _foreign("xgb_model", "X", "use init_model= in fit, a model or the file of one."),
     _foreign("extra_trees linear_tree path_smooth leaf_estimation_method", "LC", "there is none."),

@@ -114,6 +114,8 @@ PARAMETERS = """\
         every row, 20 rows or as many as leave two of them beyond the quantile.
     reg_lambda : float, default=3.0
         L2 penalty on leaf values.
+    min_split_loss : float, default=0.0
+        Smallest gain of a split, as in XGBoost. The gain is that on the target of the tree: the projected residual.
     projection_strength : float in [0, 1] or "auto", default="auto"
         Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting. "auto"
         is 0.5 for classes, 0.7 for numbers, and 0 for quantiles and absolute error.
@@ -135,6 +137,11 @@ PARAMETERS = """\
         Share of the rows that each round is grown on; rows with equal values are drawn together.
     colsample_bytree : float in (0, 1], default=1.0
         Share of the columns offered to each round.
+    colsample_bylevel : float in (0, 1], default=1.0
+        Share of these columns that each level of a tree may use. Below 1, a round costs more than otherwise: XGBoost's
+        sampler is started anew in each, so that a fit can be resumed bit for bit.
+    colsample_bynode : float in (0, 1], default=1.0
+        Share of these columns that each split may use, at the same cost.
     max_bin : int or "auto", default="auto"
         Number of histogram bins of a column. "auto" is 256; 64 for 100 columns or more with fewer than 10,000 rows
         (the sum of their weights), which is as exact and up to three times faster.
@@ -168,7 +175,7 @@ PARAMETERS = """\
         Groups of columns, by number or name, that may appear together on a path.
     estimator : regressor or None, default=None
         A scikit-learn regressor to use as the learner in place of XGBoost's trees. Then ``max_depth``, ``max_leaves``,
-        ``min_child_weight`` and ``max_bin`` have no effect, and columns cannot be sampled or constrained here.
+        ``min_child_weight``, ``max_bin`` and ``device`` have no effect, and columns cannot be sampled or constrained.
     warm_start : bool, default=False
         Whether a second ``fit`` with more rounds goes on where the first stopped. The result is the same, bit for bit,
         as with all rounds at once; ``learning_rate="auto"`` stays what it was in the first ``fit``. The rows and all
@@ -176,7 +183,11 @@ PARAMETERS = """\
     callbacks : list of callables, default=None
         Called as ``callback(self)`` after every round, when the estimator can already predict; a true answer stops.
     n_jobs : int or None, default=None
-        Number of threads; None and negative numbers mean all. The result does not depend on it.
+        Number of threads; None and negative numbers mean all, unlike in scikit-learn, where None is one. The result
+        does not depend on it.
+    device : str, default="cpu"
+        Where XGBoost grows trees: "cpu", "cuda" or "cuda:0", handed to XGBoost as it is; ``get_booster()`` has the same
+        setting, while this library predicts on the CPU. No GPU was at hand to test others than "cpu".
     random_state : int, RandomState or None, default=None
         Seed of exploration, of row and column sampling and of the held-out part.
     verbose : int, default=0
@@ -234,6 +245,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_leaves": [Interval(Integral, 2, None, closed="left"), None],
     "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
+    "min_split_loss": [Interval(Real, 0, None, closed="left")],
     "projection_strength": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
     "energy_threshold": [Interval(Real, 0, 1, closed="right")],
     "memory": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto", "all"})],
@@ -242,6 +254,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "init": [StrOptions({"prior", "zero"})],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "colsample_bytree": [Interval(Real, 0, 1, closed="right")],
+    "colsample_bylevel": [Interval(Real, 0, 1, closed="right")],
+    "colsample_bynode": [Interval(Real, 0, 1, closed="right")],
     "max_bin": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
     "weighting": [StrOptions({"simplex", "nonnegative"}), None],
     "weighting_rows": [StrOptions({"holdout", "out_of_fold", "fold_average"})],
@@ -258,6 +272,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "callbacks": [list, tuple, None],
     "n_jobs": [Integral, None],
+    "device": [str],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
@@ -482,7 +497,10 @@ def check_together(estimator: Any) -> None:
         raise ValueError(f"leaf_rule='newton' needs one tree as estimator, got {learner!r}; use leaf_rule='mean'.")
     if estimator.monotone_constraints is not None or estimator.interaction_constraints is not None:
         raise ValueError("monotone_constraints and interaction_constraints need estimator=None.")
-    if estimator.colsample_bytree < 1:
-        raise ValueError(
-            f"colsample_bytree={estimator.colsample_bytree} needs estimator=None; sample columns in the estimator."
-        )
+    for name in ("colsample_bytree", "colsample_bylevel", "colsample_bynode"):
+        if getattr(estimator, name) < 1:
+            raise ValueError(
+                f"{name}={getattr(estimator, name)} needs estimator=None; sample columns in the estimator."
+            )
+    if estimator.min_split_loss > 0:
+        raise ValueError(f"min_split_loss={estimator.min_split_loss} needs estimator=None; set it in the estimator.")

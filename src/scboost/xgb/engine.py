@@ -82,6 +82,7 @@ class XGBoostEngine(Engine):
         params = {
             "lambda": 1.0,
             "min_child_weight": 1.0,
+            "min_split_loss": 0.0,
             **params,
             "booster": "gbtree",
             "tree_method": "hist",
@@ -96,8 +97,10 @@ class XGBoostEngine(Engine):
             params |= {"objective": "multi:softprob", "num_class": n_outputs}
         else:
             params |= {"objective": "reg:squarederror"}
-        self.draws = self.samples_columns = self._n_offered < n_columns
-        if self.samples_columns:
+        self._offers_some = self._n_offered < n_columns
+        self._draws_inside = min(params.get(f"colsample_by{part}", 1.0) for part in ("level", "node")) < 1
+        self.draws = self.samples_columns = self._offers_some or self._draws_inside
+        if self._offers_some:
             # The columns are drawn here, by the round's own seed, and handed over as weights: XGBoost's column
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
             params["colsample_bytree"] = (self._n_offered + 0.5) / n_columns
@@ -109,13 +112,13 @@ class XGBoostEngine(Engine):
         self._monotone = params.get("monotone_constraints")
         self._renew()
 
-    def _renew(self) -> None:
+    def _renew(self, seed: int = 0) -> None:
         """Start a new booster on the same matrix.
 
         The newest tree is read from the serialised booster, which is cheaper than slicing it off as long as the
         booster is short; and small margins carry small rounding errors.
         """
-        penalties = {name: self._params[name] / self._unit for name in _PENALTIES}
+        penalties = {name: self._params[name] / self._unit for name in _PENALTIES} | {"seed": seed}
         self._booster: xgboost.Booster = import_xgboost().Booster({**self._params, **penalties}, [self.matrix])
         self._newest = NewestTrees(self._reader)
         self._margin = self._read_margin()
@@ -133,8 +136,10 @@ class XGBoostEngine(Engine):
         # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
         unit = self._measure(target, curvature, grad)
         norm = np.sqrt(np.add.reduce(grad, axis=1, keepdims=True))
+        if self._params["min_split_loss"]:  # one threshold for the trees of all outputs
+            norm[:] = norm.max()
         scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
-        if self.samples_columns:
+        if self._offers_some:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
             weights[offered] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
@@ -142,8 +147,10 @@ class XGBoostEngine(Engine):
         if unit != self._unit:
             self._unit = unit
             self._booster.set_param({name: self._params[name] / unit for name in _PENALTIES})
-        if self._round == self._rounds_per_booster:
-            self._renew()
+        if self._draws_inside or self._round == self._rounds_per_booster:
+            self._renew(seed % 2**31)  # the sampler of columns starts anew with the booster only
+        if self._params["min_split_loss"]:  # in units of the scaled target and curvature
+            self._booster.set_param({"min_split_loss": self._params["min_split_loss"] * unit / float(scale[0, 0]) ** 2})
         map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=grad[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
         self._booster.boost(self.matrix, self._round, grad=_rows_first(grad), hess=_rows_first(hess))
