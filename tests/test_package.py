@@ -295,3 +295,10 @@ class A:
 
 def test_the_package_is_typed():
     assert (importlib.resources.files("scboost") / "py.typed").is_file()
+
+
+def test_the_html_of_an_estimator_leads_to_its_page():
+    for cls in (scboost.SCBoostClassifier, scboost.SCBoostRegressor):
+        page = f"https://scboost.github.io/scboost/api/generated/scboost.{cls.__name__}.html"
+        assert f'href="{page}"' in cls()._repr_html_()
+        assert cls.__name__ in (Path(__file__).parents[1] / "docs" / "api.md").read_text()

@@ -72,6 +72,9 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What the classifier and the regressor share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    # Where the "?" of scikit-learn's HTML representation leads.
+    _doc_link_module = "scboost"
+    _doc_link_template = "https://scboost.github.io/scboost/api/generated/scboost.{estimator_name}.html"
 
     if TYPE_CHECKING:  # set by fit
         n_features_in_: int

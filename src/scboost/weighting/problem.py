@@ -25,7 +25,7 @@ def learn_weights(
 ) -> Weights:
     """Learn one weight per round from rows that the rounds did not see.
 
-    With method "nonnegative", minimises over factors ``u >= 0`` and shifts b, one for each of the K outputs,
+    With method "nonnegative", minimises over factors ``u >= 0`` and shifts b, one for each of the K outputs::
 
         mean_i loss(y_i, start_i + b + A_i u) / s^2  +  covariance_penalty * u' C u / s^2  +  pull / T * |u - 1|^2
 

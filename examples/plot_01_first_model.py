@@ -1,0 +1,30 @@
+"""
+A first model
+=============
+
+Fit with the defaults, look at what was chosen and at the loss on held-out rows.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from scboost import SCBoostClassifier
+
+X, y = load_breast_cancer(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+model = SCBoostClassifier(random_state=0).fit(X_train, y_train)
+print(f"{model.n_estimators_} rounds at learning rate {model.learning_rate_:.3f}")
+print(f"accuracy {model.score(X_test, y_test):.3f}")
+
+# %%
+# The number of rounds was chosen where the loss of the fold models was lowest. The test rows had no part in that.
+
+losses = [log_loss(y_test, p[:, 1]) for p in model.staged_predict_proba(X_test)]
+figure, ax = plt.subplots(layout="constrained")
+ax.plot(range(1, len(losses) + 1), losses, label="test rows")
+log = model.choosing_log_
+ax.plot(log["round"], log["validation_loss"], ls="--", label="held-out rows while choosing")
+ax.set(xlabel="rounds", ylabel="log-loss", title="Loss by number of rounds")
+ax.legend(frameon=False)
