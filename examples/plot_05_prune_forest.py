@@ -1,6 +1,6 @@
 """
-A forest of ten trees
-=====================
+A smaller forest
+================
 
 Trees of a random forest are grown apart from each other, and many are alike. A few, well chosen and weighted, do.
 """

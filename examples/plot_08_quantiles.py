@@ -2,7 +2,7 @@
 Intervals from quantiles
 ========================
 
-Two quantile models give an interval that is wide where the data are noisy.
+Several quantiles of one model give an interval that is wide where the data are noisy.
 """
 
 import matplotlib.pyplot as plt
@@ -14,10 +14,8 @@ rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(0, 10, 1500))
 y = np.sin(x) + rng.normal(scale=0.05 + 0.06 * x)
 grid = np.linspace(0, 10, 300)[:, None]
-options = {"n_estimators": 80, "max_leaves": 8, "random_state": 0}
-low, middle, high = (
-    SCBoostRegressor(loss="quantile", quantile=q, **options).fit(x[:, None], y).predict(grid) for q in (0.1, 0.5, 0.9)
-)
+model = SCBoostRegressor(loss="quantile", quantile=[0.1, 0.5, 0.9], n_estimators=80, max_leaves=8, random_state=0)
+low, middle, high = model.fit(x[:, None], y).predict(grid).T
 
 # %%
 figure, ax = plt.subplots(layout="constrained")
