@@ -179,6 +179,13 @@ class Observer(Protocol):
         """Act after the last round."""
 
 
+class Measure(Protocol):
+    """What held-out rows are measured by: the loss, or something else to be minimised."""
+
+    def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return a number that is the smaller the better the raw scores F, of shape (K, n), are."""
+
+
 class Watch(Protocol):
     """Held-out rows of a run."""
 
@@ -325,13 +332,13 @@ class ValidationRows:
     ----------
     rows : Rows
         The rows.
-    loss : Loss
-        The loss.
+    loss : Measure
+        The loss, or what takes its place.
     n_jobs : int, default=1
         Number of threads that score them; 0 for all.
     """
 
-    def __init__(self, rows: Rows, loss: Loss, n_jobs: int = 1) -> None:
+    def __init__(self, rows: Rows, loss: Measure, n_jobs: int = 1) -> None:
         self._rows, self._loss, self._n_jobs = rows, loss, n_jobs
         self.weight = rows.total_weight()
         self._X: Any = None

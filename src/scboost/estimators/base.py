@@ -41,6 +41,7 @@ from scboost.estimators.intake import (
     used_groups,
     without_weightless,
 )
+from scboost.estimators.metric import Metric
 from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan, thread_count
 from scboost.estimators.resuming import Identity, check_base
@@ -115,6 +116,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         weight_pull: float,
         cv: Any,
         early_stopping: bool,
+        early_stopping_metric: str | Callable[..., float] | None,
         n_iter_no_change: int | Literal["auto"],
         tol: float,
         validation_fraction: float,
@@ -153,6 +155,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.weight_pull = weight_pull
         self.cv = cv
         self.early_stopping = early_stopping
+        self.early_stopping_metric = early_stopping_metric
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.validation_fraction = validation_fraction
@@ -306,7 +309,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return RoundObserver(self, tasks if kept else None, n_rounds, label, self._publish if kept else None)
 
         make_engine = self._make_engine(loss.n_outputs, plan)
-        trainer = Trainer(plan, loss, make_engine, self._make_ensemble(loss), self._make_projector, observe)
+        measure = self._make_metric(loss, plan)
+        trainer = Trainer(plan, loss, make_engine, self._make_ensemble(loss), self._make_projector, observe, measure)
         if plan.uses_folds:
             if validation is not None:
                 raise ValueError(
@@ -331,6 +335,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tasks.end_fit()
         if fitted.training.interrupted:
             raise KeyboardInterrupt(f"the model keeps the {fitted.training.ensemble.n_rounds} rounds finished so far")
+
+    def _make_metric(self, loss: Loss, plan: Plan) -> Metric | None:
+        if self.early_stopping_metric is None:
+            return None
+        if plan.stopping is None:
+            raise ValueError(
+                f"early_stopping_metric={self.early_stopping_metric!r} needs validation rows that stop the fit: use "
+                "early_stopping=True, or give X_val and y_val and leave n_estimators at 'auto'."
+            )
+        return Metric(self.early_stopping_metric, loss, getattr(self, "classes_", None))
 
     def _given_validation(
         self, X: ArrayLike | None, y: ArrayLike | None, sample_weight: ArrayLike | None, loss: Loss

@@ -17,7 +17,7 @@ from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
 from scboost.boosting.loop import ProjectorMaker, Settings
 from scboost.boosting.losses import Loss
-from scboost.boosting.training import HeldOut, Observer, Rows, Run, Training, ValidationRows, Watch, grow
+from scboost.boosting.training import HeldOut, Measure, Observer, Rows, Run, Training, ValidationRows, Watch, grow
 from scboost.estimators.parameters import Plan, Weighting
 from scboost.weighting import Weights, learn_weights
 
@@ -75,6 +75,8 @@ class Trainer:
     observe : callable
         ``observe(n_rounds, label, kept)`` returns the observer of the next models; ``kept`` tells whether the first of
         them is part of the result.
+    measure : Measure, optional
+        What validation rows are measured by; the loss by default.
     """
 
     def __init__(
@@ -85,7 +87,9 @@ class Trainer:
         make_ensemble: Callable[[FloatArray], Ensemble],
         make_projector: ProjectorMaker,
         observe: Callable[[int, str, bool], Observer],
+        measure: Measure | None = None,
     ) -> None:
+        self._measure = measure or loss
         self._plan, self._loss, self._observe = plan, loss, observe
         self._make_projector = make_projector
         self._make_engine, self._make_ensemble = make_engine, make_ensemble
@@ -95,7 +99,7 @@ class Trainer:
     ) -> Fitted:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
-        watch = None if validation is None else ValidationRows(validation, self._loss, plan.n_threads)
+        watch = None if validation is None else ValidationRows(validation, self._measure, plan.n_threads)
         run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume, base=base)
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble

@@ -81,7 +81,11 @@ FOREIGN = (
         "use early_stopping=True, n_iter_no_change=50 in the constructor, and X_val=, y_val= in fit; with "
         "n_estimators='auto', the default, the number of rounds is chosen without them, too.",
     ),
-    _foreign("eval_metric metric custom_metric scoring", "XLCS", "there is none: the loss on validation rows decides."),
+    _foreign(
+        "eval_metric metric custom_metric scoring",
+        "XLCS",
+        "use early_stopping_metric, a scorer of scikit-learn such as 'roc_auc'; the loss by default.",
+    ),
     _foreign("use_best_model", "C", "leave it out: with validation rows, the rounds up to the best are used."),
     _foreign(
         "eval_set eval_X eval_y",

@@ -162,6 +162,10 @@ PARAMETERS = """\
         20,000. Folds are cut by the values in the rows: equal rows share a fold.
     early_stopping : bool, default=False
         Whether to stop when the loss on validation rows no longer improves, and keep the rounds up to the best.
+    early_stopping_metric : str, callable or None, default=None
+        What is watched on validation rows in place of the loss: the name of a scikit-learn scorer, such as "roc_auc",
+        or one made by :func:`sklearn.metrics.make_scorer`. Then "validation_loss" is minus the score. Fold models that
+        choose the number of rounds are watched by the loss.
     n_iter_no_change : int or "auto", default="auto"
         Number of rounds without improvement after which to stop. "auto" is 10, or 50 while rounds are chosen.
     tol : float, default=1e-7
@@ -263,6 +267,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "weight_pull": [Interval(Real, 0, None, closed="neither")],
     "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like", StrOptions({"auto"})],
     "early_stopping": ["boolean"],
+    "early_stopping_metric": [str, callable, None],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     "tol": [Interval(Real, 0, None, closed="left")],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],

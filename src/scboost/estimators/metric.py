@@ -1,0 +1,71 @@
+"""A metric in place of the loss on validation rows: any scorer of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from scboost._arrays import FloatArray
+from scboost.boosting.losses import Loss
+
+
+class Metric:
+    """Minus the score of a scorer, to be minimised like a loss.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        Name of a scorer, or ``scorer(estimator, X, y)``.
+    loss : Loss
+        Which turns raw scores into predictions.
+    classes : ndarray of shape (n_classes,) or None
+        Labels; None for regression.
+    """
+
+    def __init__(self, scoring: str | Callable[..., float], loss: Loss, classes: npt.NDArray[Any] | None) -> None:
+        self._scorer = get_scorer(scoring)
+        self._classes = classes
+        self._model = _Regressor(loss) if classes is None else _Classifier(loss, classes)
+
+    def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return minus the score of raw scores F, of shape (K, n), for targets y as the loss takes them."""
+        target = y if self._classes is None else self._classes[y.astype(np.intp)]
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return -float(self._scorer(self._model, F.T, target, **weights))
+
+
+class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A model in the middle of its fit, whose rows are raw scores."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.fitted_ = True
+
+    def predict(self, scores: FloatArray) -> FloatArray:
+        """Return the predicted values."""
+        return self.loss.inverse_link(scores.T)
+
+
+class _Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model in the middle of its fit, whose rows are raw scores."""
+
+    def __init__(self, loss: Loss, classes: npt.NDArray[Any]) -> None:
+        self.loss, self.classes = loss, classes
+        self.classes_ = classes
+
+    def decision_function(self, scores: FloatArray) -> FloatArray:
+        """Return the raw scores."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities."""
+        return self.loss.inverse_link(scores.T)
+
+    def predict(self, scores: FloatArray) -> npt.NDArray[Any]:
+        """Return the most probable classes."""
+        return np.asarray(self.classes_[self.predict_proba(scores).argmax(axis=1)])

@@ -1,0 +1,58 @@
+"""Early stopping by a scorer of scikit-learn in place of the loss."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score, make_scorer, mean_absolute_error, roc_auc_score
+
+from data_makers import real_target, three_classes, two_classes
+from scboost import SCBoostClassifier, SCBoostRegressor
+
+GIVEN = {"n_estimators": 30, "learning_rate": 0.3, "early_stopping": True, "random_state": 0, "n_jobs": 1}
+
+
+def halves(X, y):
+    return (X[::2], y[::2]), {"X_val": X[1::2], "y_val": y[1::2]}
+
+
+def test_the_log_holds_the_score_of_every_round_and_the_best_round_is_kept():
+    X, y = two_classes(n=400)
+    labels = np.where(y == 1, "yes", "no")
+    train, validation = halves(X, labels)
+    model = SCBoostClassifier(early_stopping_metric="roc_auc", n_iter_no_change=5, **GIVEN).fit(*train, **validation)
+    watched = model.training_log_["validation_loss"]
+    staged = list(model.staged_predict_proba(validation["X_val"]))
+    expected = [-roc_auc_score(validation["y_val"], p[:, 1]) for p in staged]
+    np.testing.assert_allclose(watched[: len(expected)], expected, atol=1e-6)
+    assert model.n_estimators_ == np.argmin(watched) + 1
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", make_scorer(f1_score, average="macro")])
+def test_names_and_scorers_alike_for_many_classes(scoring):
+    X, y = three_classes(n=300)
+    train, validation = halves(X, y)
+    model = SCBoostClassifier(early_stopping_metric=scoring, **GIVEN).fit(*train, **validation)
+    best = f1_score(validation["y_val"], model.predict(validation["X_val"]), average="macro")
+    assert -model.training_log_["validation_loss"].min() == pytest.approx(best)
+
+
+def test_numbers_with_weights_and_resuming_bit_for_bit():
+    X, y = real_target(n=300)
+    y = y + 1e4  # a score may depend on more than differences
+    (X_train, y_train), validation = halves(X, y)
+    weight = np.arange(1.0, 151.0)
+    validation["sample_weight_val"] = weight
+    given = {**GIVEN, "early_stopping_metric": "neg_mean_absolute_error", "n_iter_no_change": 30}
+    model = SCBoostRegressor(**given).fit(X_train, y_train, **validation)
+    last = mean_absolute_error(validation["y_val"], model.predict(validation["X_val"]), sample_weight=weight)
+    assert model.training_log_["validation_loss"].min() == pytest.approx(last, rel=1e-6)
+    parts = SCBoostRegressor(warm_start=True, **{**given, "n_estimators": 7}).fit(X_train, y_train, **validation)
+    parts.set_params(n_estimators=30).fit(X_train, y_train, **validation)
+    np.testing.assert_array_equal(parts.training_log_["validation_loss"], model.training_log_["validation_loss"])
+
+
+def test_a_metric_without_validation_rows_and_an_unknown_one_are_refused():
+    X, y = two_classes(n=100)
+    with pytest.raises(ValueError, match="needs validation rows that stop the fit"):
+        SCBoostClassifier(early_stopping_metric="roc_auc").fit(X, y)
+    with pytest.raises(ValueError, match="nonsense"):
+        SCBoostClassifier(early_stopping_metric="nonsense", **GIVEN).fit(X, y)
