@@ -1,8 +1,11 @@
 """A short run of the soak and of the kill test, and proof that they would see what they are there to see."""
 
+import json
 import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -11,9 +14,6 @@ import pytest
 import soak
 from scboost.boosting.losses import SquaredLoss
 from scboost.xgb.ensemble import TreeEnsemble
-
-if os.name == "posix":
-    import kill_test
 
 
 def test_hostile_fits_keep_their_promises_or_are_refused():
@@ -76,15 +76,13 @@ def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on files and /proc are Linux's")
-def test_a_killed_fit_goes_on_to_the_bit():
-    found = kill_test.kill_until_done("two classes", 1, np.random.default_rng(0))
-    assert found["exact"]
-    assert not found["stray files"]
-    assert not found["unreadable"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits on files and /proc are Linux's")
-def test_disks_that_do_not_take_a_checkpoint():
-    assert all(kill_test.full_disk().values())
-    assert all(kill_test.missing_folder().values())
-    assert all(kill_test.unwritable_folder().values())
+def test_a_killed_fit_goes_on_to_the_bit_and_no_disk_ends_one(tmp_path):
+    tool = Path(soak.__file__).with_name("kill_test.py")
+    command = [sys.executable, tool, "--kills", "2", "--only", "two classes, full memory", "--output"]
+    # In a process of its own: forking is not safe beside the threads of other tests.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*command, tmp_path / "figures.json"], env=environment, capture_output=True, check=False)  # noqa: S603
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert done.returncode == figures["violations"] == 0, figures
+    assert figures["kills"] == 2
+    assert set(figures["disks"]) == {"full disk", "missing folder", "unwritable folder"}

@@ -40,6 +40,8 @@ ROUNDING = 1e-3
 """Largest difference of scores, in units of their spread, that counts as rounding."""
 NUDGE = 1e-6
 """Relative change of the weights under which an ill-conditioned fit becomes another model."""
+AMOUNTS = {"poisson", "gamma", "tweedie"}
+"""Losses of targets that are not negative."""
 LARGEST = 1e38
 """Numbers beyond are for the check of infinity only."""
 WORDS = (
@@ -289,7 +291,7 @@ def check_sums(case: Case, model: Any) -> None:
         raise Violation("the tree matrix adds up to another score")
     stages = list(model.staged_predict_proba(rows) if case.task == "classes" else model.staged_predict(rows))
     last = model.predict_proba(rows) if case.task == "classes" else model.predict(rows)
-    if not _near(stages[-1], last, size=parts if case.params.get("loss") != "poisson" else 0.0):
+    if not _near(stages[-1], last, size=parts if case.params.get("loss") not in AMOUNTS else 0.0):
         raise Violation("the last stage is another prediction")
     if not case.categorical:
         margin = model.get_booster().predict(xgboost.DMatrix(new), output_margin=True)
@@ -459,10 +461,10 @@ def _classes(rng: np.random.Generator, X: Array) -> Array:
 
 def _numbers(rng: np.random.Generator, X: Array, loss: str) -> Array:
     n, signal = len(X), _signal(rng, X)
-    if loss == "poisson":
+    if loss in AMOUNTS:
         mean = rng.choice([0.05, 1.0, 30.0, 1e6, 1e9])
         y = rng.poisson(mean * np.exp(signal - signal.mean()).clip(0, 100)).astype(float)
-        return np.asarray(y * rng.choice([1.0, 1.0, 0.37]))
+        return np.asarray(y * rng.choice([1.0, 1.0, 0.37]) + (loss == "gamma") * 0.01 * mean)
     kind = rng.choice(["plain", "offset", "scaled", "heavy", "steps", "constant", "one apart"])
     values: dict[str, Callable[[], Array]] = {
         "plain": lambda: signal,
@@ -508,7 +510,7 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
     maybe("energy_threshold", [0.01, 0.5, 0.999, 1.0])
     maybe("memory", [1, 3, "all"])
     maybe("exploration", [0.0, 0.3, 2.0])
-    maybe("leaf_rule", ["mean"], 0.15 if loss != "poisson" else 0.02)
+    maybe("leaf_rule", ["mean"], 0.15 if loss not in AMOUNTS else 0.02)
     maybe("init", ["zero"], 0.15)
     maybe("subsample", [0.3, 0.7])
     maybe("colsample_bytree", [0.1, 0.6])
@@ -533,6 +535,10 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
         params["loss"] = loss
         if loss == "quantile":
             params["quantile"] = float(rng.choice([0.01, 0.3, 0.9]))
+        elif loss == "expectile":
+            params["expectile"] = float(rng.choice([0.1, 0.5, 0.95]))
+        elif loss == "tweedie":
+            maybe("tweedie_power", [1.1, 1.9])
         elif loss == "huber":
             maybe("huber_delta", [1e-3, 1.0, 1e3])
     return params
@@ -554,6 +560,7 @@ def make_case(seed: int, number: int) -> Case:
         X = X[rng.integers(0, n, size=n)]
     task = str(rng.choice(["classes", "numbers"]))
     losses = ["squared_error", "squared_error", "absolute_error", "huber", "quantile", "poisson"]
+    losses += ["gamma", "tweedie", "expectile"]
     loss = str(rng.choice(losses)) if task == "numbers" else ""
     y = _classes(rng, X) if task == "classes" else _numbers(rng, X, loss)
     params = _params(rng, task, loss, [j for j in range(d) if j not in categorical], d)
@@ -613,7 +620,7 @@ def shrink(case: Case, check: str, most: int = 300) -> Case:
 
 def _smaller(case: Case) -> Iterator[Case]:
     for name in list(case.params):
-        if name not in {"n_estimators", "loss", "quantile"}:
+        if name not in {"n_estimators", "loss", "quantile", "expectile"}:
             yield replace(case, params={key: value for key, value in case.params.items() if key != name})
     if case.weight is not None:
         yield replace(case, weight=None)
