@@ -9,6 +9,8 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -76,6 +78,13 @@ def test_a_model_without_trees_scores_its_intercept():
     with pytest.warns(ConvergenceWarning, match="no trees"):
         model = SCBoostClassifier(**FAST, min_child_weight=1e9).fit(X2, y2, np.where(y2, 1e9, 1.0) / 1e6)
     np.testing.assert_array_equal(model.decision_function(X2), model.intercept_[0])
+
+
+def test_a_start_that_differs_by_row_is_no_intercept():
+    start = DummyClassifier(strategy="stratified", random_state=0)
+    model = GradientBoostingClassifier(init=start, n_estimators=3, random_state=0).fit(X2, y2)
+    with pytest.raises(ValueError, match=r"init=Dummy.* predicts a different start for each row"):
+        tree_matrix(model, X2)
 
 
 # --- going on ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import reliability_page
 import soak
 from scboost.boosting.losses import SquaredLoss
 from scboost.xgb.ensemble import TreeEnsemble
@@ -86,3 +88,21 @@ def test_a_killed_fit_goes_on_to_the_bit_and_no_disk_ends_one(tmp_path):
     assert done.returncode == figures["violations"] == 0, figures
     assert figures["kills"] == 2
     assert set(figures["disks"]) == {"full disk", "missing folder", "unwritable folder"}
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_figures_on_record():
+    assert reliability_page.PAGE.read_text() == reliability_page.page(), "run tools/reliability_page.py"
+
+
+def test_every_test_that_the_page_names_exists():
+    named = set(re.findall(r"`((?:lab/tests/)?test_\w+\.py)::(\w+)`", reliability_page.TEMPLATE.read_text()))
+    assert len(named) > 40
+    missing = []
+    for file, test in named:
+        path = reliability_page.ROOT / (file if "/" in file else f"tests/{file}")
+        if not re.search(rf"^def {test}\(", path.read_text(), re.MULTILINE):
+            missing.append((file, test))
+    assert not missing

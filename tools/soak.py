@@ -333,7 +333,8 @@ def _holds_out(case: Case) -> bool:
 
 def _bins_are_estimates(case: Case, model: Any) -> bool:
     """Whether a column has more values than bins: XGBoost then cuts at quantiles that it estimates row by row."""
-    return any(len(np.unique(column)) > model.max_bin for column in case.X.T)
+    bins = 64 if model.max_bin == "auto" else model.max_bin  # the fewest that "auto" takes
+    return any(len(np.unique(column)) > bins for column in case.X.T)
 
 
 class IllConditioned(Exception):  # noqa: N818 - an answer, not a failure

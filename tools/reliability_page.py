@@ -1,0 +1,63 @@
+"""Write docs/reliability.md from its template and from the figures of the last long runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+TEMPLATE = Path(__file__).with_suffix(".md")
+FIGURES = ROOT / "results" / "reliability"
+PAGE = ROOT / "docs" / "reliability.md"
+
+
+def _read(name: str) -> Any:
+    path = FIGURES / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def _run(name: str, figures: dict[str, Any] | None, said: str) -> str:
+    if figures is None:
+        return f"| `make {name}` | no run is on record | | |"
+    versions = ", ".join(f"{library} {version}" for library, version in figures.get("versions", {}).items())
+    return f"| `make {name}` | {said} | {figures.get('date', '')} | {versions} |"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
+def page() -> str:
+    """Return the text of the page."""
+    soak, kill, fuzz, compat = (_read(name) for name in ("soak", "kill", "fuzz", "compat"))
+    rows = ["| run | found | date | versions |", "|---|---|---|---|"]
+    said = ""
+    if soak is not None:
+        said = (
+            f"**{soak['cases']:,} cases, {soak['violations']} violations**: {_counts(soak['outcomes'])}; checks: "
+            f"{_counts(soak['checks'])}; {soak['minutes']:g} minutes: `{soak['command']}`"
+        )
+    rows.append(_run("soak", soak, said))
+    if kill is not None:
+        disks = ", ".join(
+            f"{name}: {'held' if all(found.values()) else 'broken'}" for name, found in kill["disks"].items()
+        )
+        said = (
+            f"**{kill['kills']:,} kills over {kill['configurations']} configurations, {len(kill['lost'])} lost**, "
+            f"{kill['kills with a checkpoint']:,} of them with a checkpoint on disk, {kill['stray files']} stray "
+            f"files; {disks}; {kill['minutes']:g} minutes: `{kill['command']}`"
+        )
+    rows.append(_run("kill-test", kill, said))
+    if fuzz is not None:
+        said = f"**{fuzz['mutants']:,} mutants of model files, {fuzz['violations']} violations**: `{fuzz['command']}`"
+    rows.append(_run("fuzz", fuzz, said))
+    if compat is not None:
+        said = "see `results/reliability/compat.json`"
+    rows.append(_run("compat", compat, said))
+    found = [f"- {line}" for line in _read("found")]
+    return TEMPLATE.read_text().replace("{figures}", "\n".join(rows)).replace("{found}", "\n".join(found))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
