@@ -7,8 +7,9 @@ from pathlib import Path
 
 from scboost_lab.bench import KEY, WIDE, ratios, shapes_of
 from scboost_lab.default_page import Page
-from scboost_lab.default_study import AT_OWN, DEFAULT
+from scboost_lab.default_study import AT_OWN, DEFAULT, N_FOLDS
 from scboost_lab.results import Results
+from scboost_lab.study import ALL
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
 SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
@@ -16,7 +17,9 @@ SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
 
 def table(results: Path) -> str:
     """Markdown table: mean over the sets and, in brackets, mean rank among the libraries at their own defaults."""
-    return Page(results).leaders((DEFAULT,), AT_OWN)
+    page = Page(results)
+    folds = page.folds((DEFAULT, *AT_OWN), ALL)
+    return f"{page.leaders((DEFAULT,), AT_OWN)}\n\nFolds of each set: {folds} of {N_FOLDS}."
 
 
 def speed(results: Path) -> str:
