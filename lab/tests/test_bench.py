@@ -78,22 +78,36 @@ def test_ratios_are_of_medians_to_xgboost_at_equal_threads(tmp_path):
     assert next(line for line in lines if line.startswith("| SCBoost |")) == "| SCBoost | 1.50 |"
 
 
-def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path):
-    from scboost.boosting.history import History
+def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path, monkeypatch):
+    from scboost.boosting import loop
 
-    before = History.project
-    rows = bench.profile(tmp_path, ((300, 6),))
-    assert History.project is before
+    before = loop.map_blocks
+    monkeypatch.setattr(bench, "CV_SHAPE", (300, 5))
+    rows = bench.profile(tmp_path, ((400, 6),))
+    assert loop.map_blocks is before
     for row in rows:
         parts = {name: float(row[name]) for name in (*bench.PARTS, "the rest")}
         ours = row["method"].startswith("SCBoost")
         assert all(seconds > 0 for part, seconds in parts.items() if ours or part in ("binning", "tree growth"))
-        assert ours or parts["leaf assignment"] == parts["projection"] == 0
+        assert ours or parts["row blocks"] == parts["reading back"] == 0
         assert sum(parts.values()) == pytest.approx(float(row["seconds"]), abs=1e-3)
         most = 32 if row["method"] in ("XGBoost, depth 5", "SCBoost, paper form") else 64
         assert 2 <= float(row["leaves"]) <= most
     assert Results(tmp_path / "profile.csv", bench.PROFILE_KEY).rows == rows
     assert {row["method"] for row in rows} == {*bench.BASES, *bench.BASES.values()}
+
+
+def test_many_cores_divide_everything_but_the_serial_part(tmp_path):
+    file = ResultFile(tmp_path / "profile.csv", ("leaves", "seconds", *bench.PARTS, "the rest"), bench.PROFILE_KEY)
+    file.start()
+    for method, parts in {"SCBoost": (16, 32, 16, 3, 1), "XGBoost": (16, 32, 0, 0, 1)}.items():
+        times = dict(zip((*bench.PARTS, "the rest"), parts, strict=True))
+        key = {"method": method, "rows": 1000, "columns": 20, "repeat": 0}
+        file.append({**key, **times, "leaves": 9, "seconds": sum(parts), "status": "ok"})
+    line = bench.cores_table(Results(file.path, bench.PROFILE_KEY)).splitlines()[-1]
+    # 4 of 52 seconds of rounds are serial; 68 / 49, 4 + 64 / 16 over 1 + 48 / 16
+    assert line.startswith("| 1,000 x 20 | 7.7 % | 68.00 s, 1.39 |")
+    assert "| 8.00 s, 2.00 |" in line
 
 
 def test_short_actions_are_timed_many_times(monkeypatch):

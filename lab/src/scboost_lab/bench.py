@@ -31,7 +31,9 @@ from scboost_lab.results import ResultFile, Results
 from scboost_lab.runner import NotInstalledError, Values, run_tasks
 
 Array = npt.NDArray[np.float32]
-SHAPES = ((2_340, 500), (3_375, 1_776), (13_000, 16), (100_000, 30), (1_000_000, 30))
+SHAPES = ((2_340, 500), (3_375, 1_776), (4_000, 5), (13_000, 16), (100_000, 30), (1_000_000, 30))
+CV_SHAPE = (1_000, 20)  # a fit of a cross-validation on few rows; profiled, too
+CORES = (1, 8, 16, 32)
 N_ROUNDS = 100
 WIDE = 500
 BASES = {"SCBoost": "XGBoost", "SCBoost, paper form": "XGBoost, depth 5"}
@@ -42,8 +44,9 @@ LITERAL_ROUNDS = 10
 LITERAL_SIZE = 4_000_000  # numbers in the training rows above which the literal algorithm is not run to the end
 KEY = ("kind", "method", "rows", "columns", "rounds", "threads", "repeat")
 COLUMNS = ("fit_seconds", "predict_seconds", "matrix_seconds", "peak_bytes")
-PARTS = ("binning", "tree growth", "leaf assignment", "projection")
-PROFILE_KEY = ("method", "rows", "columns")
+PARTS = ("binning", "tree growth", "row blocks", "reading back")
+SERIAL = ("reading back", "the rest")
+PROFILE_KEY = ("method", "rows", "columns", "repeat")
 KINDS = {"fit_seconds": "shape", "predict_seconds": "predict"}
 METHODS = {
     "XGBoost": "XGB",
@@ -95,7 +98,7 @@ def make_data(n: int, d: int, seed: int = 0) -> tuple[Array, npt.NDArray[np.int6
     """Make normal columns and a noisy label that depends on a few of them and their products."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d), dtype=np.float32)
-    score = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) - X[:, 4] * (X[:, 5] > 0)
+    score = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) - X[:, 4] * (X[:, min(5, d - 1)] > 0)
     return X, (score + rng.standard_normal(n, dtype=np.float32) > 0.5).astype(np.int64)
 
 
@@ -343,30 +346,32 @@ def run(
 
 @contextmanager
 def profiled() -> Iterator[dict[str, float]]:
-    """Collect the seconds spent in each part of a fit."""
+    """Collect the CPU seconds spent in each part of a fit; the parts do not overlap."""
     import xgboost as xgb
 
-    from scboost.boosting.history import History
-    from scboost.xgb.engine import XGBoostEngine
+    from scboost.boosting import history, loop, losses
+    from scboost.xgb import engine
+    from scboost.xgb.document import NewestTrees
 
     seconds = dict.fromkeys(PARTS, 0.0)
     watched: list[tuple[Any, str, str]] = [
         (xgb.QuantileDMatrix, "__init__", "binning"),
         (xgb.Booster, "boost", "tree growth"),
         (xgb.Booster, "update", "tree growth"),
-        (XGBoostEngine, "grow", "leaf assignment"),
-        (History, "project", "projection"),
-        (History, "append", "projection"),
+        *((module, "map_blocks", "row blocks") for module in (history, loop, losses, engine)),
+        (xgb.Booster, "predict", "reading back"),
+        (xgb.Booster, "save_raw", "reading back"),
+        (NewestTrees, "read", "reading back"),
     ]
     originals = [(owner, name, getattr(owner, name)) for owner, name, _ in watched]
 
     def timed(function: Any, part: str) -> Any:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            start = time.perf_counter()
+            start = time.process_time()
             try:
                 return function(*args, **kwargs)
             finally:
-                seconds[part] += time.perf_counter() - start
+                seconds[part] += time.process_time() - start
 
         return wrapper
 
@@ -377,18 +382,16 @@ def profiled() -> Iterator[dict[str, float]]:
     finally:
         for owner, name, function in originals:
             setattr(owner, name, function)
-        if seconds["leaf assignment"]:  # boosting is called within grow
-            seconds["leaf assignment"] -= seconds["tree growth"]
 
 
 def profile_fit(task: Measurement) -> Values:
-    """Split the time of a fit into its parts, and count the leaves of a tree."""
+    """Split the CPU time of a fit into its parts, and count the leaves of a tree."""
     X, y = make_data(task.rows, task.columns)
     make_model(task.method, task.rows, 2, task.threads).fit(X[:500], y[:500])
     with profiled() as seconds:
-        start = time.perf_counter()
+        start = time.process_time()
         model = make_model(task.method, task.rows, N_ROUNDS, task.threads).fit(X, y)
-        total = time.perf_counter() - start
+        total = time.process_time() - start
     seconds["the rest"] = total - sum(seconds.values())
     leaves = sum(tree.count("leaf=") for tree in model.get_booster().get_dump()) / N_ROUNDS
     return {"leaves": leaves, "seconds": round(total, 4), **{part: round(v, 4) for part, v in seconds.items()}}
@@ -398,15 +401,19 @@ def profile_fit(task: Measurement) -> Values:
 class _Profile(Measurement):
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.method, str(self.rows), str(self.columns))
+        return (self.method, str(self.rows), str(self.columns), str(self.repeat))
 
 
-def profile(output: Path, shapes: Sequence[Shape]) -> list[dict[str, str]]:
-    """Split the time of our fits and of XGBoost's into parts; profile.csv is written anew."""
+def profile(output: Path, shapes: Sequence[Shape], repeat: int = 1, *, command: str = "") -> list[dict[str, str]]:
+    """Split the CPU time of our fits and of XGBoost's into parts; runs alternate, and what is there is run again."""
     methods = ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form")
-    tasks = [_Profile("profile", m, n, d, N_ROUNDS, 1, 0) for (n, d), m in product(shapes, methods)]
+    tasks = [
+        _Profile("profile", m, n, d, N_ROUNDS, 1, i)
+        for (n, d), i, m in product((CV_SHAPE, *shapes), range(repeat), methods)
+    ]
     file = ResultFile(output / "profile.csv", ("leaves", "seconds", *PARTS, "the rest"), PROFILE_KEY)
-    return run_tasks(tasks, profile_fit, file, again=True)
+    with file.recorded(command, machine=f"{multiprocessing.cpu_count()} cores, {platform.system()}"):
+        return run_tasks(tasks, profile_fit, file, again=True)
 
 
 def exponent(x: list[float], seconds: list[float]) -> float:
@@ -536,19 +543,76 @@ def memory_table(results: Results) -> str:
     return table(["", "peak of a fit, T = 50", "T = 200", "bytes per row and round above XGBoost"], body)
 
 
+def profiled_shapes(profiles: Results) -> list[Shape]:
+    """Shapes that were profiled, fewest rows first."""
+    return sorted({(int(row["rows"]), int(row["columns"])) for row in profiles.rows})
+
+
+def cpu_ratio(profiles: Results, shape: Shape, method: str = "SCBoost") -> float:
+    """CPU time of a fit over that of XGBoost with the same shape of trees, one thread."""
+    where = {"rows": shape[0], "columns": shape[1]}
+    own, base = (profiles.median("seconds", method=m, **where) for m in (method, BASES[method]))
+    return own / base
+
+
+def cpu_targets(profiles: Results) -> str:
+    """Put what we ask of the CPU time of fits beside what was measured."""
+    paper = "SCBoost, paper form"
+    shapes = profiled_shapes(profiles)
+    groups = (
+        ("fit", "SCBoost", 1.10, [s for s in shapes if s[0] >= 100_000]),
+        ("fit", "SCBoost", 1.25, [s for s in shapes if s == (13_000, 16)]),
+        ("fit", "SCBoost", 1.8, [s for s in shapes if s == (4_000, 5)]),
+        ("fit", "SCBoost", 2.0, [s for s in shapes if s == CV_SHAPE]),
+        ("fit, defaults of both", "SCBoost", 0.7, [s for s in shapes if s[1] >= WIDE]),
+        ("paper form", paper, 1.5, [s for s in shapes if s not in (CV_SHAPE, (4_000, 5))]),
+    )
+    body = []
+    for label, method, limit, chosen in groups:
+        if not chosen:
+            continue
+        found = [cpu_ratio(profiles, shape, method) for shape in chosen]
+        met = "" if all(ratio <= limit for ratio in found) else " (short)"
+        asked = f"at most {limit:g}"
+        body.append(
+            [f"{label} / XGBoost, {', '.join(names_of(chosen))}", asked, ", ".join(f"{r:.2f}" for r in found) + met]
+        )
+    return table(["", "asked", "measured"], body)
+
+
 def profile_table(profiles: Results) -> str:
-    """Where the time goes."""
-    parts = (*PARTS, "the rest")
-    body = [
-        [
-            *names_of([(int(row["rows"]), int(row["columns"]))]),
-            row["method"],
-            f"{float(row['leaves']):.1f}",
-            *(f"{float(row[name]):.2f}" for name in ("seconds", *parts)),
-        ]
-        for row in profiles.rows
-    ]
-    return table(["", "", "leaves a tree", "seconds", *parts], body)
+    """Where the time goes: medians, and the ratio to XGBoost with the same shape of trees."""
+    columns = ("seconds", *PARTS, "the rest")
+    body = []
+    for shape in profiled_shapes(profiles):
+        where = {"rows": shape[0], "columns": shape[1]}
+        for method in profiles.distinct("method", **where):
+            values = {c: profiles.median(c, method=method, **where) for c in ("leaves", *columns)}
+            ratio = f"{cpu_ratio(profiles, shape, method):.2f}" if method in BASES else "1"
+            body.append(
+                [*names_of([shape]), method, f"{values['leaves']:.1f}", ratio, *(f"{values[c]:.3g}" for c in columns)]
+            )
+    return table(["", "", "leaves a tree", "ratio", *columns], body)
+
+
+def cores_table(profiles: Results) -> str:
+    """Predict fits on many cores from the serial seconds of one: everything but trees, bins and row blocks."""
+    body = []
+    for shape in profiled_shapes(profiles):
+        parts = {}
+        for method in ("SCBoost", BASES["SCBoost"]):
+            where = {"method": method, "rows": shape[0], "columns": shape[1]}
+            serial = sum(profiles.median(name, **where) for name in SERIAL)
+            parts[method] = serial, profiles.median("seconds", **where) - serial
+        serial, parallel = parts["SCBoost"]
+        binning = profiles.median("binning", method="SCBoost", rows=shape[0], columns=shape[1])
+        share = serial / (serial + parallel - binning)
+        cells = []
+        for cores in CORES:
+            ours, base = (s + p / cores for s, p in parts.values())
+            cells.append(f"{ours:.2f} s, {ours / base:.2f}")
+        body.append([*names_of([shape]), f"{100 * share:.1f} %", *cells])
+    return table(["", "serial share of a round", *(f"{c} core{'s' * (c > 1)}" for c in CORES)], body)
 
 
 def page_text(output: Path) -> str:
@@ -562,7 +626,7 @@ def page_text(output: Path) -> str:
     ]
     return fill(
         template("speed"),
-        versions=made_with(results),
+        versions=made_with(results, profiles),
         made=results.made_by(),
         machine=made["machine"],
         rounds=N_ROUNDS,
@@ -575,6 +639,9 @@ def page_text(output: Path) -> str:
         matrix_shape=names_of([MATRIX_SHAPE])[0],
         matrix=matrix_table(results),
         profile=profile_table(profiles),
+        cores=cores_table(profiles),
+        cpu_targets=cpu_targets(profiles),
+        profile_made=profiles.made_by(),
     )
 
 
@@ -616,8 +683,8 @@ def _shape(text: str) -> tuple[int, int]:
         n, d = (int(part.replace("_", "")) for part in text.lower().split("x"))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a shape such as 13000x16") from error
-    if n < 100 or d < 6:
-        raise argparse.ArgumentTypeError(f"{text!r} is too small: at least 100 rows and 6 columns")
+    if n < 100 or d < 5:
+        raise argparse.ArgumentTypeError(f"{text!r} is too small: at least 100 rows and 5 columns")
     return n, d
 
 
@@ -626,7 +693,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", type=_shape, nargs="+", default=SHAPES, metavar="ROWSxCOLUMNS")
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--repeat", type=int, default=3, help="runs of each method (%(default)s)")
-    parser.add_argument("--profile", action="store_true", help="also split our time into its parts")
+    parser.add_argument("--only-profile", action="store_true", help="CPU time of fits and its parts, nothing else")
     parser.add_argument("--only-shapes", action="store_true", help="fits and predictions of the shapes, nothing else")
     parser.add_argument("--page-only", action="store_true", help="only write the page from the result files")
     parser.add_argument(
@@ -641,10 +708,18 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--repeat must be at least 1, got {args.repeat}")
     if not args.page_only:
         words = ["--threads", *map(str, args.threads), "--repeat", str(args.repeat)]
+        words += ["--only-profile"] if args.only_profile else []
+        if tuple(args.shapes) != SHAPES:
+            words += ["--shapes", *(f"{n}x{d}" for n, d in args.shapes)]
         command = shlex.join(["scboost-lab", "bench", *words])
-        run(args.output, args.shapes, args.threads, args.repeat, only_shapes=args.only_shapes, command=command)
-        if args.profile:
-            profile(args.output, args.shapes)
+        if not args.only_profile:
+            run(args.output, args.shapes, args.threads, args.repeat, only_shapes=args.only_shapes, command=command)
+        if not args.only_shapes:
+            profile(args.output, args.shapes, args.repeat, command=command)
+            profiles = Results(args.output / "profile.csv", PROFILE_KEY)
+            print(f"\nCPU seconds\n{profile_table(profiles)}\n\nMany cores\n{cores_table(profiles)}")
+        if args.only_profile:
+            return 0
     results = Results(args.output / "bench.csv", KEY)
     for threads, field in product(args.threads, KINDS):
         print(f"\n{field}, {threads} thread(s), ratio to XGBoost\n{ratio_table(results, field, threads)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from scboost_lab.bench import KEY, WIDE, ratios, shapes_of
+from scboost_lab.bench import KEY, PROFILE_KEY, WIDE, cpu_ratio, profiled_shapes, ratios, shapes_of
 from scboost_lab.default_page import Page
 from scboost_lab.default_study import AT_OWN, DEFAULT, N_FOLDS
 from scboost_lab.results import Results
@@ -23,22 +23,28 @@ def table(results: Path) -> str:
 
 
 def speed(results: Path) -> str:
-    """Say how long fits and predictions take against XGBoost's: smallest and largest ratio on one and two threads."""
-    bench = Results(results / "bench.csv", KEY)
-    shapes = shapes_of(bench)
+    """Say how long fits and predictions take against XGBoost's: smallest and largest ratio."""
+    bench, profiles = Results(results / "bench.csv", KEY), Results(results / "profile.csv", PROFILE_KEY)
+    shapes = profiled_shapes(profiles)
+
+    def span(ratios: list[float]) -> str:
+        return " to ".join(dict.fromkeys(f"{ratio:.1f}" for ratio in (min(ratios), max(ratios))))
+
+    def fits(chosen: list[tuple[int, int]]) -> str:
+        return span([cpu_ratio(profiles, shape) for shape in chosen])
+
     wide = [shape for shape in shapes if shape[1] >= WIDE]
-    small, *large = [shape for shape in shapes if shape[1] < WIDE]
-
-    def span(field: str, chosen: list[tuple[int, int]]) -> str:
-        found = [ratio for t in (1, 2) for ratio in ratios(bench, field, "SCBoost", "XGBoost", chosen, t)]
-        return f"{min(found):.1f} to {max(found):.1f}"
-
-    fits = (
-        f"{span('fit_seconds', wide)} on wide data",
-        f"{span('fit_seconds', large)} on {large[0][0]:,} narrow rows and more",
-        f"{span('fit_seconds', [small])} on {small[0]:,}, where a tree takes milliseconds",
+    large = [shape for shape in shapes if shape[0] >= 100_000]
+    small = [shape for shape in shapes if shape not in (*wide, *large)]
+    parts = (
+        f"{fits(wide)} on wide data",
+        f"{fits(large)} on {large[0][0]:,} narrow rows and more",
+        f"{fits(small)} on fewer, where a tree takes milliseconds",
     )
-    return f"  Fit time over XGBoost's: {'; '.join(fits)}.\n  Prediction: {span('predict_seconds', shapes)}."
+    predictions = [
+        r for t in (1, 2) for r in ratios(bench, "predict_seconds", "SCBoost", "XGBoost", shapes_of(bench), t)
+    ]
+    return f"  CPU time of a fit over XGBoost's: {'; '.join(parts)}.\n  Prediction: {span(predictions)}."
 
 
 def update(text: str, results: Path) -> str:
