@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import xgboost
 from pyarrow import csv, feather, parquet
-from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
+from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss, root_mean_squared_error
 
 import command_line
 from scboost import SCBoostClassifier, SCBoostRegressor, load_model, report
@@ -129,6 +129,19 @@ def test_categories_and_numbers_can_be_forced(folder, capsys):
     assert (
         "texts.csv: row 2, column 'age': invalid value 'unknown', where a number is expected" in capsys.readouterr().err
     )
+
+
+def test_several_quantiles_are_columns(folder, capsys):
+    more = ["--ignore", "label", "--param", "loss=quantile", "--param", "quantile=[0.1, 0.9]"]
+    assert train(*more, target="amount") == 0
+    assert main(["predict", "model.json", "test.csv", "-o", "out.csv"]) == 0
+    out, test = pd.read_csv("out.csv"), pd.read_csv("test.csv")
+    assert list(out) == ["quantile_0.1", "quantile_0.9"]
+    assert (out["quantile_0.1"] <= out["quantile_0.9"]).all()
+    capsys.readouterr()
+    assert main(["evaluate", "model.json", "test.csv", "--json"]) == 0
+    expected = mean_pinball_loss(test["amount"], out["quantile_0.9"], alpha=0.9)
+    assert json.loads(capsys.readouterr().out)["pinball_0.9"] == pytest.approx(expected)
 
 
 def test_pruning_keeps_what_it_says(folder, capsys):

@@ -45,11 +45,16 @@ def run(arguments: argparse.Namespace) -> None:
         say(json.dumps(found))
     else:
         for name, value in found.items():
-            say(f"{name:<10} {value:,}" if isinstance(value, int) else f"{name:<10} {value:.6g}")
+            say(f"{name:<12} {value:,}" if isinstance(value, int) else f"{name:<12} {value:.6g}")
 
 
 def _measure(model: Any, y: Any, predicted: Any, w: Any) -> dict[str, float]:
     found: dict[str, float] = {"rows": len(y)}
+    if predicted.ndim == 2 and not hasattr(model, "classes_"):
+        for quantile, column in zip(model.quantile, predicted.T, strict=True):
+            loss = metrics.mean_pinball_loss(y, column, alpha=quantile, sample_weight=w)
+            found[f"pinball_{quantile}"] = float(loss)
+        return found
     if not hasattr(model, "classes_"):
         found["rmse"] = float(metrics.root_mean_squared_error(y, predicted, sample_weight=w))
         found["mae"] = float(metrics.mean_absolute_error(y, predicted, sample_weight=w))

@@ -46,6 +46,9 @@ def _predicted(model: Any, table: Any, columns: list[str], arguments: argparse.N
         new["prediction"] = pa.array(model.classes_[p.argmax(axis=1)])
         for k, label in enumerate(model.classes_.tolist()):
             new[f"probability_{label}"] = pa.array(p[:, k])
+    elif isinstance(getattr(model, "quantile", None), list | tuple):
+        for quantile, column in zip(model.quantile, model.predict(X).T, strict=True):
+            new[f"quantile_{quantile}"] = pa.array(column)
     else:
         new["prediction"] = pa.array(model.predict(X))
     return pa.table(new)

@@ -111,6 +111,11 @@ def to_onnx(model: Any) -> onnx.ModelProto:
             "to_onnx cannot store categorical columns, because ONNX's trees compare numbers; use save_model, "
             "to_xgboost or to_treelite, or fit on numbers, such as those of an OrdinalEncoder."
         )
+    if ensemble.n_outputs > 1 and not is_classifier(model):
+        raise ValueError(
+            "to_onnx cannot store a model of several quantiles; use save_model, to_xgboost or to_treelite, or fit one "
+            "model for each."
+        )
     helper = onnx.helper
     nodes, source = [], "X"
     if model._sparse:  # noqa: SLF001 - where the model saw sparse rows, zeros are missing
