@@ -38,10 +38,7 @@ numpydoc_show_inherited_class_members = {
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-suppress_warnings = [
-    "ref.ref",  # labels of scikit-learn's site in docstrings that are inherited from it
-    "toc.empty_glob",  # pages that are generated and may not be there
-]
+suppress_warnings = ["ref.ref"]  # labels of scikit-learn's site in docstrings that are inherited from it
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

@@ -200,33 +200,46 @@ def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):
     assert bench.time_literal(*bench.make_data(200, 6), rounds=10) == 20.0
 
 
-def test_the_demo_prints_a_table_and_draws_a_figure(tmp_path, capsys, monkeypatch):
+def test_the_demo_compares_at_equal_terms_and_writes_what_it_says(tmp_path, capsys, monkeypatch):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 5))
-    y = (X[:, 0] + 0.5 * rng.normal(size=150) > 0).astype(float)
+    X = rng.normal(size=(300, 5))
+    y = (X[:, 0] + 0.5 * rng.normal(size=300) > 0).astype(float)
     monkeypatch.setattr(demo, "data_sets", lambda: {"digits, 5-9 against 0-4": (X, y)})
-    monkeypatch.setattr(demo, "METHODS", ("SCBoost", demo.PLAIN, "XGB", "LGBM"))
+    monkeypatch.setattr(demo, "TERMS", {demo.EQUAL: ("SCBoost", demo.PLAIN, "LGBM"), demo.DEFAULTS: ("SCBoost", "XGB")})
+    made = []
 
     def without_lightgbm(method, seed, **params):
         if method == "LGBM":
             raise NotInstalledError("LGBM needs the package lightgbm")
+        made.append((method, params))
         return make(method, seed, **params)
 
     monkeypatch.setattr(demo, "make", without_lightgbm)
-    results = demo.run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    results = demo.run(tmp_path / "out")
     out = capsys.readouterr().out
-    assert [r.method for r in results] == ["SCBoost", demo.PLAIN, "XGB"]
-    assert all(r.n_trees == 100 and 0 < r.redundancy < 1 and r.auc > 0.7 for r in results)
+    assert [(r.terms, r.method) for r in results] == [
+        (demo.EQUAL, "SCBoost"),
+        (demo.EQUAL, demo.PLAIN),
+        (demo.DEFAULTS, "SCBoost"),
+        (demo.DEFAULTS, "XGB"),
+    ]
+    equal = [params for _, params in made[: 2 * demo.N_FOLDS]]
+    assert {(params["n_estimators"], params["learning_rate"]) for params in equal} == {(demo.ROUNDS, demo.RATE)}
+    assert all(r.n_trees == 100 and 0 < r.redundancy < 1 for r in results if r.terms == demo.EQUAL)
     assert "not installed, left out: LightGBM" in out
-    assert str(tmp_path) in out
-    assert (tmp_path / "demo.png").stat().st_size > 10_000
+    assert f"open in a browser: {tmp_path / 'out' / 'report.html'}" in out
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "report.html"]
 
 
-def test_without_matplotlib_the_demo_names_the_extra_before_any_work(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(demo, "data_sets", lambda: pytest.fail("work began"))
-    assert cli.main(["demo", "--output", str(tmp_path)]) == 2
-    assert "scboost[plot]" in capsys.readouterr().err
+def test_the_demo_says_where_the_method_does_not_win():
+    row = demo.Result(demo.EQUAL, "a", "SCBoost", 0.2, 0.9, 0.8, 0.5, 100, 1.0)
+    other = row._replace(method="XGB", log_loss=0.3, accuracy=0.85, redundancy=0.4)
+    assert demo.summary([row, other]).splitlines() == [
+        "  SCBoost has lower log-loss than, of 1 sets: XGBoost 1.",
+        "  SCBoost has lower redundancy than, of 1 sets: XGBoost 0.",
+        "  It is not the best in 2 of 4 columns; the best there: XGBoost 2.",
+    ]
 
 
 def test_only_the_command_that_is_run_is_imported():

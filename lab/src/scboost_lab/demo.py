@@ -1,9 +1,13 @@
-"""``scboost-lab demo``: SCBoost and the installed peers on embedded data, as a table and a figure."""
+"""``scboost-lab demo``: SCBoost and the installed peers on embedded data, at equal terms and at their defaults.
+
+Two tables, the pruning of a model of another library, and a page about that model. Where SCBoost is not the best, a
+line says so.
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,30 +16,61 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scboost import redundancy_report
+from scboost import prune, redundancy_report, report, tree_matrix
 from scboost.estimators.progress import Progress
-from scboost.redundancy import RedundancyReport
 from scboost_lab.models import HGB, LIBRARIES, SCBOOST, make
 from scboost_lab.runner import NotInstalledError
 from scboost_lab.scoring import folds, scores, timed
 
 Array = npt.NDArray[np.float64]
-PLAIN = "SCBoost, no projection"
-METHODS = (SCBOOST, PLAIN, "XGB", "LGBM", "CAT", HGB, "RF")
-N_FOLDS = 3
+N_FOLDS = 2
+ROUNDS, RATE = 100, 0.1
+
+EQUAL = f"equal terms: {ROUNDS} rounds, learning rate {RATE}"
+DEFAULTS = "each library's own defaults"
+PLAIN = "SCBoost, plain boosting"
+TERMS: dict[str, tuple[str, ...]] = {
+    EQUAL: (SCBOOST, PLAIN, "XGB", "LGBM", "CAT", HGB),
+    DEFAULTS: (SCBOOST, "XGB", "LGBM", "CAT", HGB, "RF"),
+}
+OWN_ROUNDS: dict[str, Any] = {SCBOOST: "auto", "CAT": 1000}
+"""Rounds by default, where they are not 100."""
 
 
 class Result(NamedTuple):
     """Means over the test folds of one method on one data set."""
 
+    terms: str
     data: str
     method: str
-    accuracy: float
-    auc: float
     log_loss: float
-    fit_seconds: float
-    n_trees: int
+    auc: float
+    accuracy: float
     redundancy: float
+    n_trees: int
+    fit_seconds: float
+
+
+class Column(NamedTuple):
+    """A column of the tables in which there is a best value."""
+
+    field: str
+    title: str
+    higher_is_better: bool
+
+
+COLUMNS = (
+    Column("log_loss", "log-loss", higher_is_better=False),
+    Column("auc", "AUC", higher_is_better=True),
+    Column("accuracy", "accuracy", higher_is_better=True),
+)
+# Redundancy can be compared where learning rate and rounds are equal, and only there.
+REDUNDANCY = Column("redundancy", "redundancy", higher_is_better=False)
+
+
+def columns(terms: str) -> tuple[Column, ...]:
+    """Columns of a table in which methods can be compared."""
+    return (*COLUMNS, REDUNDANCY) if terms == EQUAL else COLUMNS
 
 
 def data_sets() -> dict[str, tuple[Array, Array]]:
@@ -44,8 +79,8 @@ def data_sets() -> dict[str, tuple[Array, Array]]:
 
     X, y = load_digits(return_X_y=True)
     hard = make_classification(
-        n_samples=1500,
-        n_features=80,
+        n_samples=1200,
+        n_features=50,
         n_informative=8,
         n_redundant=12,
         n_clusters_per_class=8,
@@ -64,152 +99,165 @@ def name_of(method: str) -> str:
     return LIBRARIES[method].name if method in LIBRARIES else method
 
 
-def make_model(method: str) -> Any:
-    """Make an unfitted model: 100 trees, one thread, otherwise defaults."""
-    return make(SCBOOST, 0, projection_strength=0) if method == PLAIN else make(method, 0)
+def make_model(method: str, terms: str) -> Any:
+    """Make an unfitted model with one thread."""
+    if terms == DEFAULTS:
+        return make(method, 0, n_estimators=OWN_ROUNDS.get(method, ROUNDS))
+    if method == PLAIN:
+        return make(SCBOOST, 0, n_estimators=ROUNDS, learning_rate=RATE, projection_strength=0, exploration=0)
+    return make(method, 0, n_estimators=ROUNDS, learning_rate=RATE)
 
 
-def measure(model: Any, X: Array) -> RedundancyReport:
-    """Measure redundancy, without the warning about few rows: the table's last line says it of all methods."""
+def trees_of(model: Any, X: Array, terms: str) -> tuple[float, int]:
+    """Measure redundancy, where it can be compared, and count the trees."""
+    if terms != EQUAL:
+        return float("nan"), tree_matrix(model, X[:1]).n_trees
     with warnings.catch_warnings():
+        # A line under the table says it of all methods.
         warnings.filterwarnings("ignore", ".* rows are few for", UserWarning)
-        return redundancy_report(model, X)
+        found = redundancy_report(model, X)
+    return found.redundancy, found.n_trees
 
 
-def evaluate(data: str, X: Array, y: Array, method: str, step: Callable[[], None]) -> Result | None:
+def evaluate(terms: str, data: str, X: Array, y: Array, method: str, step: Callable[[], None]) -> Result | None:
     """Cross-validate one method; None if its package is not installed."""
     from threadpoolctl import threadpool_limits
 
     found = []
     for train, test in folds(y, 0, N_FOLDS):
         try:
-            model = make_model(method)
+            model = make_model(method, terms)
         except NotInstalledError:
             return None
         with threadpool_limits(1):
             probability, seconds = timed(model, X[train], y[train], X[test])
         score = scores(y[test].astype(np.int64), probability[:, 1])
-        report = measure(model, X[test])
-        values = [score[name] for name in ("ACC", "AUC", "log_loss")]
-        found.append([*values, seconds["fit_seconds"], report.n_trees, report.redundancy])
+        redundancy, n_trees = trees_of(model, X[test], terms)
+        found.append([score["log_loss"], score["AUC"], score["ACC"], redundancy, n_trees, seconds["fit_seconds"]])
         step()
-    accuracy, auc, loss, fit_seconds, n_trees, redundancy = np.mean(found, axis=0)
-    return Result(data, method, accuracy, auc, loss, fit_seconds, round(n_trees), redundancy)
+    loss, auc, accuracy, redundancy, trees, fit_seconds = np.mean(found, axis=0)
+    return Result(terms, data, method, loss, auc, accuracy, redundancy, round(trees), fit_seconds)
+
+
+def best(rows: list[Result], column: Column) -> float:
+    """Return the best value of a column."""
+    return (max if column.higher_is_better else min)(getattr(row, column.field) for row in rows)
 
 
 def table(results: list[Result]) -> str:
-    """Format the results, best figure of each column and data set marked with a star."""
+    """Format the results of one comparison, the best of each column and data set marked with a star."""
     lines = []
-    for data in dict.fromkeys(r.data for r in results):
-        rows = [r for r in results if r.data == data]
-        best = {
-            "accuracy": max(r.accuracy for r in rows),
-            "auc": max(r.auc for r in rows),
-            "log_loss": min(r.log_loss for r in rows),
-            "redundancy": min(r.redundancy for r in rows),
-        }
-        lines += [
-            "",
-            f"{data} ({N_FOLDS}-fold means on test rows, * = best)",
-            f"  {'':<24}{'accuracy':>10}{'AUC':>10}{'log-loss':>10}{'fit s':>8}{'trees':>7}{'redundancy':>12}",
-        ]
-        for r in rows:
-            figures = [
-                f"{getattr(r, name):.4f}{'*' if getattr(r, name) == best[name] else ' '}"
-                for name in ("accuracy", "auc", "log_loss")
-            ]
-            redundancy = f"{r.redundancy:.3f}{'*' if r.redundancy == best['redundancy'] else ' '}"
-            lines.append(
-                f"  {name_of(r.method):<24}"
-                + "".join(f"{f:>10}" for f in figures)
-                + f"{r.fit_seconds:>8.2f}{r.n_trees:>7}{redundancy:>12}"
-            )
-    lines += [
-        "",
-        "redundancy: mean share of a tree's test predictions that earlier trees already span (0 new, 1 repeated);",
-        "on n test rows, chance alone gives T unrelated trees (T - 1) / (2 (n - 1))",
-    ]
+    for data in dict.fromkeys(row.data for row in results):
+        rows = [row for row in results if row.data == data]
+        compared = columns(rows[0].terms)
+        titles = "".join(f"{column.title:>12}" for column in compared)
+        lines += ["", f"  {data:<26}{titles}{'trees':>8}{'fit s':>8}"]
+        for row in rows:
+            cells = []
+            for column in compared:
+                value = getattr(row, column.field)
+                cells.append(f"{value:>11.4f}{'*' if value == best(rows, column) else ' '}")
+            lines.append(f"  {name_of(row.method):<26}{''.join(cells)}{row.n_trees:>8}{row.fit_seconds:>8.2f}")
     return "\n".join(lines)
 
 
-def figure(path: Path, X: Array, y: Array) -> None:
-    """Draw what projection changes: test loss by number of trees, spectrum, and what was removed each round."""
-    import matplotlib as mpl
+def summary(results: list[Result]) -> str:
+    """Say in a few lines whom SCBoost beats in what can be compared, and where it is not the best."""
+    by_data = {data: [row for row in results if row.data == data] for data in dict.fromkeys(r.data for r in results)}
+    rivals = [method for method in dict.fromkeys(row.method for row in results) if method != SCBOOST]
+    own = {data: next(row for row in rows if row.method == SCBOOST) for data, rows in by_data.items()}
+    lines, winners = [], []
+    compared = columns(results[0].terms)
+    for column in (c for c in compared if c in {COLUMNS[0], REDUNDANCY}):
+        won = {
+            rival: sum(
+                getattr(own[data], column.field) < getattr(row, column.field)
+                for data, rows in by_data.items()
+                for row in rows
+                if row.method == rival
+            )
+            for rival in rivals
+        }
+        counts = ", ".join(f"{name_of(rival)} {n}" for rival, n in won.items())
+        lines.append(f"SCBoost has lower {column.title} than, of {len(by_data)} sets: {counts}.")
+    for data, rows in by_data.items():
+        for column in compared:
+            top = best(rows, column)
+            if getattr(own[data], column.field) != top:
+                winners.append(next(name_of(row.method) for row in rows if getattr(row, column.field) == top))
+    n = len(by_data) * len(compared)
+    names = ", ".join(f"{name} {winners.count(name)}" for name in dict.fromkeys(winners))
+    where = f"It is not the best in {len(winners)} of {n} columns; the best there: {names}."
+    lines.append(where if winners else f"It is the best in all {n} columns.")
+    return "\n".join(f"  {line}" for line in lines)
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+
+def compare(sets: dict[str, tuple[Array, Array]]) -> tuple[list[Result], set[str]]:
+    """Evaluate every method on every set on both terms; return the results and what is not installed."""
+    results, missing = [], set()
+    with Progress(sum(map(len, TERMS.values())) * len(sets) * N_FOLDS, "fitting") as progress:
+        for terms, methods in TERMS.items():
+            for data, (X, y) in sets.items():
+                for method in methods:
+                    note = f"{data}: {name_of(method)}"
+                    found = evaluate(terms, data, X, y, method, lambda note=note: progress.step(note))  # type: ignore[misc]
+                    if found is None:
+                        missing.add(name_of(method))
+                    else:
+                        results.append(found)
+    return results, missing
+
+
+def prune_and_report(X: Array, y: Array, path: Path) -> str:
+    """Prune a model of XGBoost to a tenth of its trees, and write a page about it."""
     from sklearn.metrics import log_loss
     from sklearn.model_selection import train_test_split
 
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
-    models = {name: make_model(name).fit(X_train, y_train) for name in ("SCBoost", PLAIN)}
-    peer = make_model("XGB").fit(X_train, y_train)
-    colours = {"SCBoost": "C0", PLAIN: "C1", "XGBoost": "C2"}
-    figure_, axes = plt.subplots(1, 3, figsize=(13.5, 4.2), layout="constrained")
-
-    for name, model in models.items():
-        losses = [log_loss(y_test, p[:, 1]) for p in model.staged_predict_proba(X_test)]
-        axes[0].plot(np.arange(1, len(losses) + 1), losses, color=colours[name], label=name)
-    rounds = range(1, 101)
-    losses = [log_loss(y_test, peer.predict_proba(X_test, iteration_range=(0, t))[:, 1]) for t in rounds]
-    axes[0].plot(rounds, losses, color=colours["XGBoost"], label="XGBoost")
-    axes[0].set(title="Loss on test rows", xlabel="trees", ylabel="log-loss")
-    axes[0].legend(frameon=False)
-
-    for name, model in {**models, "XGBoost": peer}.items():
-        report = measure(model, X_test)
-        label = f"{name}: effective rank {report.effective_rank:.0f}"
-        axes[1].plot(np.arange(1, report.n_trees + 1), report.spectrum, color=colours[name], label=label)
-    axes[1].set(
-        title="How different the trees are", xlabel="component", ylabel="singular value / largest", yscale="log"
-    )
-    axes[1].set_ylim(bottom=1e-3)
-    axes[1].legend(frameon=False)
-
-    log = models["SCBoost"].training_log_
-    axes[2].plot(log["round"], log["energy_removed"], color="C0")
-    axes[2].set(
-        title="What the latest trees had already said",
-        xlabel="round",
-        ylabel="share of the residual in their span",
-        ylim=(0, None),
-    )
-    for ax in axes:
-        ax.spines[["top", "right"]].set_visible(False)
-    figure_.suptitle("Digits 5-9 against 0-4, 40 % of the rows for testing")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure_.savefig(path, dpi=150)
-    plt.close(figure_)
+    X_train, X_rest, y_train, y_rest = train_test_split(X, y, train_size=0.4, stratify=y, random_state=0)
+    X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0)
+    n_trees, kept = 300, 30
+    model = make("XGB", 0, n_estimators=n_trees, learning_rate=0.05).fit(X_train, y_train)
+    small = prune(model, X_val, y_val, max_trees=kept).model
+    first = model.predict_proba(X_test, iteration_range=(0, kept))
+    lines = [
+        f"  {name:<26}log-loss {log_loss(y_test, p):.4f}   accuracy {np.mean((p[:, 1] > 0.5) == y_test):.4f}"
+        for name, p in (
+            (f"all {n_trees} trees", model.predict_proba(X_test)),
+            (f"its first {kept}", first),
+            (f"prune(..., max_trees={kept})", small.predict_proba(X_test)),
+        )
+    ]
+    saved = report(model, X_test, y_test, X_train=X_train, y_train=y_train).save(path)
+    return "\n".join([*lines, "", f"A page about this model, to open in a browser: {saved}"])
 
 
 def run(output: Path) -> list[Result]:
-    """Evaluate every method on every set, print the table, draw the figure."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise NotInstalledError("the demo draws a figure and needs matplotlib: pip install 'scboost[plot]'")
+    """Compare, prune and report; print all of it. The page is the only file written."""
+    start = time.perf_counter()
     sets = data_sets()
-    results = []
-    missing = set()
-    with Progress(len(sets) * len(METHODS) * N_FOLDS, "fitting") as progress:
-        for data, (X, y) in sets.items():
-            for method in METHODS:
-                note = f"{data}: {name_of(method)}"
-                result = evaluate(data, X, y, method, lambda note=note: progress.step(note))  # type: ignore[misc]
-                if result is None:
-                    missing.add(name_of(method))
-                else:
-                    results.append(result)
-    print(table(results))
+    results, missing = compare(sets)
+    for i, terms in enumerate(TERMS, 1):
+        rows = [row for row in results if row.terms == terms]
+        print(f"\n{i}. At {terms} ({N_FOLDS}-fold means on test rows, one thread, * = best)")
+        print(table(rows))
+        print(f"\n{summary(rows)}")
+    print(
+        "\n  redundancy: mean share of a tree's variance, on test rows, in the span of the trees before it (0 new, 1\n"
+        "  repeated). It depends on learning rate and rounds, so it is compared where these are equal. On n rows,\n"
+        "  chance alone gives T unrelated trees (T - 1) / (2 (n - 1))."
+    )
     if missing:
-        print(f"not installed, left out: {', '.join(sorted(missing))}")
-    path = output / "demo.png"
-    figure(path, *sets["digits, 5-9 against 0-4"])
-    print(f"figure: {path.resolve()}")
+        print(f"  not installed, left out: {', '.join(sorted(missing))}")
+    print("\n3. An XGBoost model of 300 trees, pruned to a tenth (digits; trees chosen and scored on different rows)\n")
+    output.mkdir(parents=True, exist_ok=True)
+    print(prune_and_report(*sets["digits, 5-9 against 0-4"], output / "report.html"))
+    print(f"\n{time.perf_counter() - start:.0f} seconds")
     return results
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Describe ``scboost-lab demo``."""
-    parser.add_argument("--output", type=Path, default=Path("scboost-demo"), help="folder of the figure (%(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("scboost-demo"), help="folder of the page (%(default)s)")
 
 
 def main(args: argparse.Namespace) -> int:
