@@ -141,7 +141,7 @@ def evaluate(terms: str, data: str, X: Array, y: Array, method: str, step: Calla
 
 def best(rows: list[Result], column: Column) -> float:
     """Return the best value of a column."""
-    return (max if column.higher_is_better else min)(getattr(row, column.field) for row in rows)
+    return float((max if column.higher_is_better else min)(getattr(row, column.field) for row in rows))
 
 
 def table(results: list[Result]) -> str:
