@@ -58,7 +58,8 @@ def test_scikit_learns_checks(estimator, check):
 
 def test_shared_parameters_have_the_same_meaning_everywhere():
     """Both classes list the shared parameters, and both docstrings describe every parameter of their class."""
-    own = {SCBoostClassifier: {"class_weight"}, SCBoostRegressor: {"loss", "quantile", "huber_delta"}}
+    of_losses = {"loss", "quantile", "expectile", "tweedie_power", "huber_delta"}
+    own = {SCBoostClassifier: {"class_weight"}, SCBoostRegressor: of_losses}
     shared = [set(inspect.signature(cls).parameters) - extra for cls, extra in own.items()]
     assert shared[0] == shared[1]
     for cls in own:
