@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
 from scboost.boosting.history import History
+from scboost.xgb.engine import XGBoostEngine
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()
@@ -240,6 +241,18 @@ def test_a_diverging_fit_says_so_and_keeps_finite_rounds(params, target, rounds)
     assert np.isfinite(model.predict(X)).all()
     assert len(model.training_log_["loss"]) == model.n_estimators_ == len(model.weights_)
     assert np.isfinite(model.training_log_["loss"]).all()
+
+
+def test_gains_too_large_for_a_file_stay_finite():
+    engine = XGBoostEngine(X.astype(np.float32), 1, {"max_depth": 2, "lambda": 0.0, "min_child_weight": 0.0})
+    with np.errstate(over="ignore"):
+        residuals, curvatures = np.float32(1e17) * y[None].astype(np.float32), np.full((1, 300), 1e-10, np.float32)
+        (learner,) = engine.grow(residuals, curvatures, 0)
+    gains = learner.model["loss_changes"]
+    assert gains.dtype == np.float32
+    assert np.isfinite(gains).all()
+    assert gains[0] > 1e38
+    assert (gains[learner.nodes] == 0).all()
 
 
 def test_curvatures_that_vanish_divide_nothing_by_zero():

@@ -25,6 +25,7 @@ _CELLS = 1 << 13  # of the look-up table from margin changes to leaves: 64 kB st
 _COMMON_CURVATURES = (2.0**-24, 2.0**16)
 _PENALTIES = ("lambda", "min_child_weight")
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
+_LARGEST = np.finfo(np.float32).max
 
 
 class XGBoostEngine(Engine):
@@ -166,7 +167,9 @@ class XGBoostEngine(Engine):
             if leaf is None:  # two leaves too close to be told apart by their values
                 exact = self._newest_leaves() if exact is None else exact
                 leaf = np.searchsorted(nodes, exact[:, k])
-            tree["loss_changes"] *= scale[k] ** 2 / np.float32(unit)
+            # Gains of a fit that diverges stay finite: files hold no infinity.
+            gains = tree["loss_changes"] * min(scale[k] ** 2 / np.float32(unit), _LARGEST)
+            tree["loss_changes"] = np.minimum(gains, _LARGEST)
             tree["sum_hessian"] *= np.float32(unit)
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
         return learners
