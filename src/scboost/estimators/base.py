@@ -328,7 +328,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 rows, validation = hold_out(rows, loss, plan, self.validation_fraction, self._split_seed(seed), labels)
             elif validation is not None and plan.weighting is not None:
                 check_classes(validation, loss, plan, "X_val and y_val")
-            trees = None if base is None else base._ensemble  # noqa: SLF001 - of the same class
+            trees = None if base is None else base._ensemble
             fitted = trainer.fit(rows, validation, resume=resume, base=trees)
         self._publish(fitted.training)
         self._finish(fitted)
@@ -603,7 +603,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> SCBoost:
         new = copy.deepcopy(self)
-        reweight_trees(new._ensemble, kept, weights, intercept)  # noqa: SLF001 - of the same class
+        reweight_trees(new._ensemble, kept, weights, intercept)
         return new
 
     def _encode(self, X: ArrayLike) -> Any:

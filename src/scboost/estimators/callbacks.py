@@ -109,7 +109,7 @@ class Tasks:
         self._round: Any = None
         self.watched = bool(getattr(estimator, "_skl_callbacks", ()))
         if self.watched:
-            self._fit = estimator._init_callback_context(max_subtasks=max_rounds)  # noqa: SLF001 - the protocol's name
+            self._fit = estimator._init_callback_context(max_subtasks=max_rounds)
             self._fit.call_on_fit_task_begin(**self._data)
 
     def begin_round(self) -> None:
@@ -131,4 +131,4 @@ class Tasks:
 
     def _fitted(self) -> dict[str, Any]:
         # The loop goes on adding to the ensemble: whoever keeps the reported model must not see it grow.
-        return {"_ensemble": copy.deepcopy(self._estimator._ensemble)}  # noqa: SLF001 - the estimator's own part
+        return {"_ensemble": copy.deepcopy(self._estimator._ensemble)}

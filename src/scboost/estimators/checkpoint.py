@@ -125,7 +125,7 @@ class Checkpoint:
 
 
 def _to_bytes(estimator: Any) -> bytes:
-    training: Training = estimator._training  # noqa: SLF001 - the estimator's own part
+    training: Training = estimator._training
     state = training.state
     arrays: Arrays = {"model": _bytes(to_document(estimator).encode()), "F": state.F}
     histories = []
@@ -141,8 +141,8 @@ def _to_bytes(estimator: Any) -> bytes:
         "log": {name: pack(np.array(getattr(training, name), dtype=np.float64)) for name in _LOG},
         "round": state.round,
         "histories": histories,
-        "identity": pack(dataclasses.asdict(estimator._identity)),  # noqa: SLF001
-        "n_rounds_asked": estimator._n_rounds_asked,  # noqa: SLF001
+        "identity": pack(dataclasses.asdict(estimator._identity)),
+        "n_rounds_asked": estimator._n_rounds_asked,
     }
     arrays["about"] = _bytes(json.dumps(about, allow_nan=False).encode())
     stream = io.BytesIO()
@@ -171,7 +171,7 @@ def _from_bytes(data: bytes, *, other_versions: bool) -> Any:
             _check_versions(about["versions"])
         estimator = from_document(parse(arrays["model"].tobytes()))
         settings = Settings(**unpack(about["settings"]))
-        training = Training(estimator._ensemble, _state(arrays, about, settings), settings)  # noqa: SLF001
+        training = Training(estimator._ensemble, _state(arrays, about, settings), settings)
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
         if training.loss:
@@ -180,9 +180,9 @@ def _from_bytes(data: bytes, *, other_versions: bool) -> Any:
         # A parameter that no file can hold is now the default, and no longer part of what must be the same.
         stored = estimator.get_params(deep=False)
         identity["parameters"] = {k: v for k, v in identity["parameters"].items() if v == parameter_text(stored.get(k))}
-        estimator._identity = Identity(**identity)  # noqa: SLF001
-        estimator._training = training  # noqa: SLF001
-        estimator._n_rounds_asked = about["n_rounds_asked"]  # noqa: SLF001
+        estimator._identity = Identity(**identity)
+        estimator._training = training
+        estimator._n_rounds_asked = about["n_rounds_asked"]
         return estimator.set_params(warm_start=True, n_estimators=about["n_rounds_asked"])
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ModelFileError(f"is corrupt: {type(error).__name__}: {error}") from error

@@ -47,7 +47,7 @@ def numeric_rows(model: Any, X: ArrayLike) -> Any:
         Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
     """
     _trees(model, "numeric_rows")
-    return model._encode(X).astype(np.float32)  # noqa: SLF001 - the estimator's own part
+    return model._encode(X).astype(np.float32)
 
 
 def to_treelite(model: Any) -> treelite.Model:
@@ -106,7 +106,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: `pip install 'scboost[export]'`.") from error
-    if model._columns is not None:  # noqa: SLF001 - the estimator's own part
+    if model._columns is not None:
         raise ValueError(
             "to_onnx cannot store categorical columns, because ONNX's trees compare numbers; use save_model, "
             "to_xgboost or to_treelite, or fit on numbers, such as those of an OrdinalEncoder."
@@ -118,7 +118,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
         )
     helper = onnx.helper
     nodes, source = [], "X"
-    if model._sparse:  # noqa: SLF001 - where the model saw sparse rows, zeros are missing
+    if model._sparse:
         nodes = [
             helper.make_node("Equal", ["X", "zero"], ["is_zero"]),
             helper.make_node("Where", ["is_zero", "nan", "X"], ["rows"]),
@@ -160,7 +160,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 def _trees(model: Any, function: str) -> TreeEnsemble:
     if not hasattr(model, "_trees"):
         raise TypeError(f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(model).__name__}.")
-    ensemble: TreeEnsemble = model._trees(function)  # noqa: SLF001 - the estimator's own part
+    ensemble: TreeEnsemble = model._trees(function)
     return ensemble
 
 

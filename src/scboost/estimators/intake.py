@@ -41,11 +41,11 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
     }
     if is_table(X):
         validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
-        columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])  # noqa: SLF001
+        columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])
         with np.errstate(invalid="ignore"):  # scikit-learn adds up all values, which may pass both infinities
             matrix = check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
     else:
-        if not fitting and estimator._columns is not None:  # noqa: SLF001 - the estimator's own part
+        if not fitting and estimator._columns is not None:
             raise TypeError(
                 f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; "
                 "give a table with the same columns."
@@ -58,9 +58,9 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
     if fitting:
         if dtype == np.float32:
             _check_size(matrix)
-        estimator._columns = columns if columns is not None and columns.categorical is not None else None  # noqa: SLF001
-        estimator._sparse = sparse.issparse(matrix)  # noqa: SLF001
-    return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)  # noqa: SLF001
+        estimator._columns = columns if columns is not None and columns.categorical is not None else None
+        estimator._sparse = sparse.issparse(matrix)
+    return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)
 
 
 def _columns(estimator: Any, X: Any, like: Any) -> Columns:

@@ -68,16 +68,16 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 def to_document(model: Any) -> Document:
     """Return the native model of a fitted estimator, with everything else in its attributes."""
-    ensemble: TreeEnsemble = model._trees("save_model")  # noqa: SLF001 - the estimator's own part
+    ensemble: TreeEnsemble = model._trees("save_model")
     own = {
         "schema": SCHEMA,
         "scboost": __version__,
         "xgboost": import_xgboost().__version__,
         "estimator": type(model).__name__,
         "parameters": _pack_parameters(model),
-        "columns": _pack_columns(model._columns),  # noqa: SLF001
-        "sparse": bool(model._sparse),  # noqa: SLF001
-        "loss": _pack_loss(model._loss),  # noqa: SLF001
+        "columns": _pack_columns(model._columns),
+        "sparse": bool(model._sparse),
+        "loss": _pack_loss(model._loss),
         "fitted": {name: pack(value, name) for name, value in vars(model).items() if _is_fitted_attribute(name)},
         "weights": pack(ensemble.weights),
         "intercept": pack(ensemble.intercept),
@@ -285,7 +285,7 @@ class _Reader:
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
         model.set_params(**parameters)
-        model._validate_params()  # noqa: SLF001 - scikit-learn's name
+        model._validate_params()
         _require(model.n_jobs is None or abs(model.n_jobs) < 2**31, f"n_jobs is {model.n_jobs}")
         for name, value in own["fitted"].items():
             _require(name.isidentifier() and _is_fitted_attribute(name), f"unknown attribute {name!r:.40}")
@@ -293,17 +293,17 @@ class _Reader:
                 not isinstance(getattr(type(model), name, None), property), f"{name} is not an attribute of its own"
             )
             setattr(model, name, unpack(value))
-        model._loss = loss = self._loss()  # noqa: SLF001
-        model._columns = self._columns()  # noqa: SLF001
+        model._loss = loss = self._loss()
+        model._columns = self._columns()
         _require(isinstance(own["sparse"], bool), "sparse is neither true nor false")
-        model._sparse = own["sparse"]  # noqa: SLF001
+        model._sparse = own["sparse"]
         self._check_columns(model)
         self._check_classes(model, loss)
         intercept = _float64(unpack(own["intercept"]), "intercept")
         _require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
         _require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
         _require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
-        ensemble: TreeEnsemble = model._make_ensemble(loss)(intercept)  # noqa: SLF001
+        ensemble: TreeEnsemble = model._make_ensemble(loss)(intercept)
         weights = _float64(unpack(own["weights"]), "weights")
         leaf_values = unpack(own["leaf_values"])
         _require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
@@ -311,7 +311,7 @@ class _Reader:
         dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
         _require(isinstance(dropped, list), "dropped_trees is not a list")
         ensemble.restore(self._document, weights, leaf_values, dropped)
-        model._ensemble = ensemble  # noqa: SLF001
+        model._ensemble = ensemble
         return model
 
     def _loss(self) -> Loss:
@@ -350,7 +350,7 @@ class _Reader:
         if names is not None:
             _require(isinstance(names, np.ndarray) and names.shape == (d,), f"feature_names_in_ are not {d} names")
             _require(all(isinstance(name, str) for name in names), "a column name is not a text")
-        columns = model._columns  # noqa: SLF001
+        columns = model._columns
         _require(columns is None or len(columns.categories) == d, f"there are not categories of {d} columns")
 
     @staticmethod

@@ -101,13 +101,13 @@ def check_base(estimator: Any, base: Any, loss: Loss, plan: Plan) -> None:
         )
     elif _names(base) != _names(estimator):
         problem = f"has the columns {_names(base)}, X has {_names(estimator)}; give the same columns in the same order"
-    elif (base._columns, base._sparse) != (estimator._columns, estimator._sparse):  # noqa: SLF001 - of the same package
+    elif (base._columns, base._sparse) != (estimator._columns, estimator._sparse):
         problem = (
             "was fitted on other kinds of columns: numbers where X has categories, or dense rows where X is sparse"
         )
     elif not np.array_equal(getattr(base, "classes_", ()), getattr(estimator, "classes_", ())):
         problem = f"has the classes {base.classes_.tolist()}, y has {estimator.classes_.tolist()}"
-    elif type(base._loss) is not type(loss) or vars(base._loss) != vars(loss):  # noqa: SLF001 - of the same package
+    elif type(base._loss) is not type(loss) or vars(base._loss) != vars(loss):
         problem = "was fitted with another loss"
     if problem:
         raise ValueError(f"init_model {problem}.")
