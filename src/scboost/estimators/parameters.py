@@ -167,7 +167,8 @@ PARAMETERS = """\
         or one made by :func:`sklearn.metrics.make_scorer`. Then "validation_loss" is minus the score. Fold models that
         choose the number of rounds are watched by the loss.
     n_iter_no_change : int or "auto", default="auto"
-        Number of rounds without improvement after which to stop. "auto" is 10, or 50 while rounds are chosen.
+        Number of rounds without improvement after which to stop. "auto" is 10; while rounds are chosen, 100 or a fifth
+        of the best round so far, whichever is more.
     tol : float, default=1e-7
         Smallest decrease of the validation loss that counts as improvement.
     validation_fraction : float in (0, 1), default=0.2
