@@ -173,9 +173,7 @@ class Source:
             kinds.categorical | kinds.labels, pa.string()
         )
         return {
-            # One thread: several would not know the number of the row in which an error is.
-            "read_options": csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-            "parse_options": csv.ParseOptions(delimiter=_TEXT[self._format], newlines_in_values=True),
+            **self._text_options(),
             "convert_options": csv.ConvertOptions(
                 include_columns=list(columns),
                 column_types={name: kind for name, kind in types.items() if name in columns},
@@ -186,12 +184,20 @@ class Source:
             ),
         }
 
+    def _text_options(self) -> dict[str, Any]:
+        from pyarrow import csv
+
+        return {
+            # One thread: several would not know the number of the row in which an error is.
+            "read_options": csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            "parse_options": csv.ParseOptions(delimiter=_TEXT[self._format], newlines_in_values=True),
+        }
+
     def _read_names(self) -> list[str]:
         if self._format in _TEXT:
             from pyarrow import csv
 
-            delimiter = csv.ParseOptions(delimiter=_TEXT[self._format], newlines_in_values=True)
-            return list(csv.open_csv(self._open(), parse_options=delimiter).schema.names)
+            return list(csv.open_csv(self._open(), **self._text_options()).schema.names)
         if self._format in _PARQUET:
             from pyarrow import parquet
 
