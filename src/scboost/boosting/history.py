@@ -390,7 +390,9 @@ def _directions(H: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
 
     Principal directions, or any if all are wanted: a QR factorisation with pivots takes a tenth of the time.
     """
-    if alpha < 1.0 or not len(H):
+    if not len(H):  # which earlier versions of SciPy refuse
+        return H, np.zeros(0, dtype=H.dtype)
+    if alpha < 1.0:
         _, s, V = linalg.svd(H, full_matrices=False, check_finite=False)
         return V, s**2
     Q, R, _ = linalg.qr(H.T, mode="economic", pivoting=True, check_finite=False)
