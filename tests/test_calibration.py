@@ -51,7 +51,7 @@ def test_probabilities_of_unseen_rows_of_real_tables(shared_data, name):
     frame = pd.read_parquet(shared_data / f"{name}.parquet")
     frame = frame.sample(min(len(frame), 4000), random_state=0)
     y = frame.pop("target").to_numpy()
-    assert_calibrated(y, unseen_probabilities(frame, y, n_estimators=50), excess=0.02)
+    assert_calibrated(y, unseen_probabilities(frame, y), excess=0.02)
 
 
 def test_training_residuals_balance():
