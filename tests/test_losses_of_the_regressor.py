@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import mean_gamma_deviance, mean_pinball_loss, mean_tweedie_deviance
 
 from data_makers import real_target
-from scboost import SCBoostRegressor, load_model, to_onnx
+from scboost import Checkpoint, SCBoostRegressor, load_model, to_onnx
 from scboost.losses import ExpectileLoss, HuberLoss, Loss, QuantilesLoss, SoftmaxLoss, SquaredLoss
 
 PLAIN = {"projection_strength": 0.0, "exploration": 0.0, "max_depth": 3, "max_leaves": None, "reg_lambda": 0.0}
@@ -135,7 +135,7 @@ class MySquared(SquaredLoss):
     """Nothing new: the oracle of a custom loss."""
 
 
-def test_a_custom_loss_is_fitted_cloned_tuned_and_refused_by_the_model_file(tmp_path):
+def test_a_custom_loss_is_fitted_and_cloned():
     X, y = real_target(n=500)
     y = y + 50 * (np.arange(500) % 25 == 0)  # outliers
     clean = np.arange(500) % 25 != 0
@@ -149,10 +149,62 @@ def test_a_custom_loss_is_fitted_cloned_tuned_and_refused_by_the_model_file(tmp_
     assert error(robust) < error(squared)
     assert (np.diff(robust.training_log_["loss"]) < 0).all()
     assert "LogCosh(scale=1.0)" in repr(robust)
-    with pytest.warns(UserWarning, match="loss="), pytest.raises(ValueError, match="LogCosh is not one of"):
-        robust.save_model(tmp_path / "model.json")
     margin = robust.get_booster().predict(xgb.DMatrix(X), output_margin=True)
     np.testing.assert_allclose(margin, robust.predict(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("suffix", ["json", "ubj"])
+def test_the_file_of_a_custom_loss_is_read_with_the_loss_given(tmp_path, suffix):
+    X, y = real_target(n=200)
+    model = SCBoostRegressor(loss=LogCosh(1.5), n_estimators=5, random_state=0, n_jobs=1).fit(X, y)
+    path = tmp_path / f"model.{suffix}"
+    model.save_model(path)
+    own = LogCosh(1.5)
+    again = load_model(path, loss=own)
+    assert again.loss is own
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match=r"LogCosh\(scale=1.5\) of the module \S+; files hold no code: pass it"):
+        load_model(path)
+    for other in (LogCosh(2.0), MySquared(), SquaredLoss()):
+        with pytest.raises(ValueError, match=r"was fitted with the loss LogCosh\(scale=1.5\), got loss=\w+\("):
+            load_model(path, loss=other)
+
+
+def test_a_loss_of_ours_given_as_an_object_is_stored(tmp_path):
+    X, y = real_target(n=200)
+    model = SCBoostRegressor(loss=HuberLoss(0.5), n_estimators=3, random_state=0, n_jobs=1).fit(X, y)
+    model.save_model(tmp_path / "model.ubj")
+    again = load_model(tmp_path / "model.ubj")
+    assert repr(again.loss) == "HuberLoss(delta=0.5)"
+    np.testing.assert_array_equal(again.fit(X, y).predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="has the loss HuberLoss, which needs no loss="):
+        load_model(tmp_path / "model.ubj", loss=LogCosh(1.0))
+
+
+class Forgetful(MySquared):
+    """A loss that does not keep its argument."""
+
+    def __init__(self, power):
+        self._power = power
+
+
+def test_a_loss_that_forgets_its_arguments_cannot_be_stored(tmp_path):
+    X, y = real_target(n=100)
+    model = SCBoostRegressor(loss=Forgetful(2), n_estimators=2, n_jobs=1).fit(X, y)
+    with pytest.raises(ValueError, match="Forgetful does not keep its argument 'power'"):
+        model.save_model(tmp_path / "model.ubj")
+
+
+def test_a_checkpoint_of_a_custom_loss_goes_on_bit_for_bit(tmp_path):
+    X, y = real_target(n=200)
+    given = {"loss": LogCosh(1.5), "n_estimators": 8, "learning_rate": 0.1, "random_state": 0, "n_jobs": 1}
+    checkpoint = Checkpoint(tmp_path / "fit.checkpoint", every=5)
+    model = SCBoostRegressor(**given, callbacks=[checkpoint]).fit(X, y)
+    with pytest.raises(ValueError, match="pass it as load"):
+        checkpoint.load()
+    resumed = checkpoint.load(loss=LogCosh(1.5))
+    assert resumed.n_estimators_ == 5
+    np.testing.assert_array_equal(resumed.fit(X, y).predict(X), model.predict(X))
 
 
 def test_a_custom_loss_goes_on_bit_for_bit():

@@ -2,8 +2,8 @@
 
 A loss of one's own is an instance of a class derived from :class:`Loss`, given as ``SCBoostRegressor(loss=...)``. It
 says what the best constant is, what the negative gradient and the curvature are, what a row costs, and what a raw score
-predicts. Raw scores ``F`` have shape (1, n), targets shape (n,). A model with such a loss can be pickled; a model file
-stores the losses of this module only.
+predicts. Raw scores ``F`` have shape (1, n), targets shape (n,). A file of a model with such a loss holds the name of
+the class and its arguments, never its code: give the loss to ``scboost.load_model(path, loss=...)``.
 
 Examples
 --------

@@ -23,6 +23,7 @@ from scboost._arrays import FloatArray
 from scboost._version import __version__
 from scboost.boosting.history import History, SpectralProjector
 from scboost.boosting.loop import Settings, State
+from scboost.boosting.losses import Loss
 from scboost.boosting.training import Training
 from scboost.estimators.model_file import ModelFileError, from_document, pack, parse, to_document, unpack, write_file
 from scboost.estimators.resuming import Identity, parameter_text
@@ -101,7 +102,7 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def load(self, *, other_versions: bool = False) -> Any:
+    def load(self, *, other_versions: bool = False, loss: Loss | None = None) -> Any:
         """Read the estimator of the last checkpoint.
 
         Parameters
@@ -109,6 +110,8 @@ class Checkpoint:
         other_versions : bool, default=False
             Whether to go on with a checkpoint that another version of scboost or XGBoost has written. The rounds that
             follow are then those of this version: the result differs from that of an uninterrupted fit.
+        loss : Loss, optional
+            The loss of the fit, if it is not one of scboost's; see :func:`scboost.load_model`.
 
         Returns
         -------
@@ -118,7 +121,7 @@ class Checkpoint:
             callbacks have to be set again.
         """
         try:
-            estimator = _from_bytes(self.path.read_bytes(), other_versions=other_versions)
+            estimator = _from_bytes(self.path.read_bytes(), loss, other_versions=other_versions)
         except ModelFileError as error:
             raise ValueError(f"The checkpoint {str(self.path)!r} {error}") from error
         return estimator.set_params(callbacks=[self])
@@ -163,13 +166,13 @@ def _histories(state: State) -> list[History]:
     return state.projector.histories
 
 
-def _from_bytes(data: bytes, *, other_versions: bool) -> Any:
+def _from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
     arrays = _arrays(data)
     try:
         about = json.loads(arrays["about"].tobytes())
         if not other_versions:
             _check_versions(about["versions"])
-        estimator = from_document(parse(arrays["model"].tobytes()))
+        estimator = from_document(parse(arrays["model"].tobytes()), loss)
         settings = Settings(**unpack(about["settings"]))
         training = Training(estimator._ensemble, _state(arrays, about, settings), settings)
         for name in _LOG:

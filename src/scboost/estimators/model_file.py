@@ -119,6 +119,8 @@ def _is_fitted_attribute(name: str) -> bool:
 
 def _pack_parameters(model: Any) -> dict[str, Any]:
     skipped = {*_OF_THE_PROCESS, *_left_out(model)}
+    if isinstance(getattr(model, "loss", None), Loss):  # which has a place of its own
+        skipped.add("loss")
     return {name: pack(v, name) for name, v in model.get_params(deep=False).items() if name not in skipped}
 
 
@@ -127,7 +129,7 @@ def _left_out(model: Any) -> list[str]:
     names = []
     for name, value in model.get_params(deep=False).items():
         try:
-            pack(value if name not in _OF_THE_PROCESS else None, name)
+            pack(None if name in _OF_THE_PROCESS or isinstance(value, Loss) else value, name)
         except ValueError:
             names.append(name)
     return names
@@ -171,22 +173,38 @@ def _pack_columns(columns: Columns | None) -> Any:
 
 
 def _pack_loss(loss: Loss) -> dict[str, Any]:
-    name = type(loss).__name__
-    if getattr(losses, name, None) is not type(loss):
-        raise ValueError(f"The loss {name} is not one of scboost's own; a model file cannot store it.")
-    return {"name": name, "numbers": {key: getattr(loss, key) for key in inspect.signature(type(loss)).parameters}}
+    cls = type(loss)
+    names = inspect.signature(cls).parameters
+    if getattr(losses, cls.__name__, None) is cls:
+        return {"name": cls.__name__, "numbers": {name: getattr(loss, name) for name in names}}
+    return {"name": cls.__name__, "module": cls.__module__, "parameters": _pack_own_parameters(loss)}
+
+
+def _pack_own_parameters(loss: Loss) -> dict[str, Any]:
+    """Arguments that a loss of the user's was made with, by name."""
+    cls = type(loss)
+    missing = [name for name in inspect.signature(cls).parameters if not hasattr(loss, name)]
+    if missing:
+        raise ValueError(
+            f"The loss {cls.__name__} does not keep its argument {missing[0]!r} as an attribute of that name, which a "
+            "model file needs to tell one loss from another."
+        )
+    return {name: pack(getattr(loss, name), name) for name in inspect.signature(cls).parameters}
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
+def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> Any:
     """Read a model that ``save_model`` of an estimator has written.
 
     Parameters
     ----------
     path : str or Path
         The file, in JSON or UBJSON. It need not be trusted: nothing in it is executed, and it is checked throughout.
+    loss : Loss, optional
+        The loss that the model was fitted with, if it is not one of scboost's: a file holds the name of its class and
+        its arguments, which are compared, and never code.
 
     Returns
     -------
@@ -196,7 +214,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If the file is corrupt, not one of scboost's, or of a newer version.
+        If the file is corrupt, not one of scboost's, or of a newer version; if it needs a loss, or another one.
 
     Examples
     --------
@@ -211,7 +229,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     True
     """
     try:
-        return from_document(parse(Path(path).read_bytes()))
+        return from_document(parse(Path(path).read_bytes()), loss)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r} {error}") from error
 
@@ -247,12 +265,12 @@ def _check_origin(document: Document) -> None:
     _require(attributes.get(_CHECKSUM) == _checksum(document), "its checksum is not that of its content")
 
 
-def from_document(document: Document) -> Any:
-    """Make the estimator of a document that :func:`parse` returned."""
+def from_document(document: Document, loss: Loss | None = None) -> Any:
+    """Make the estimator of a document that :func:`parse` returned; see :func:`load_model` for the loss."""
     try:
         own = json.loads(document.attributes[_OWN])
         _check_schema(own)
-        return _Reader(own, document).model()
+        return _Reader(own, document, loss).model()
     except ModelFileError:
         raise
     except _ANY_FAULT as error:
@@ -272,8 +290,8 @@ def _check_schema(own: dict[str, Any]) -> None:
 class _Reader:
     """Turns scboost's own part of a file back into an estimator."""
 
-    def __init__(self, own: dict[str, Any], document: Document) -> None:
-        self._own, self._document = own, document
+    def __init__(self, own: dict[str, Any], document: Document, loss: Loss | None) -> None:
+        self._own, self._document, self._given_loss = own, document, loss
 
     def model(self) -> Any:
         own = self._own
@@ -284,6 +302,9 @@ class _Reader:
         unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
+        model._loss = loss = self._loss()
+        if "loss" in model.get_params(deep=False):
+            parameters.setdefault("loss", loss)  # an object, whose place is not among the parameters
         model.set_params(**parameters)
         model._validate_params()
         _require(model.n_jobs is None or abs(model.n_jobs) < 2**31, f"n_jobs is {model.n_jobs}")
@@ -293,7 +314,6 @@ class _Reader:
                 not isinstance(getattr(type(model), name, None), property), f"{name} is not an attribute of its own"
             )
             setattr(model, name, unpack(value))
-        model._loss = loss = self._loss()
         model._columns = self._columns()
         _require(isinstance(own["sparse"], bool), "sparse is neither true nor false")
         model._sparse = own["sparse"]
@@ -315,7 +335,12 @@ class _Reader:
         return model
 
     def _loss(self) -> Loss:
-        name, numbers = self._own["loss"]["name"], self._own["loss"]["numbers"]
+        stored = self._own["loss"]
+        if "module" in stored:
+            return self._own_loss(stored)
+        if self._given_loss is not None:
+            raise ModelFileError(f"has the loss {stored['name']!s:.40}, which needs no loss={self._given_loss!r}.")
+        name, numbers = stored["name"], stored["numbers"]
         cls: Any = getattr(losses, name, None)
         known = isinstance(cls, type) and issubclass(cls, Loss) and not inspect.isabstract(cls)
         _require(isinstance(name, str) and not name.startswith("_") and known, f"unknown loss {name!r:.40}")
@@ -325,6 +350,22 @@ class _Reader:
             _require(0 < number < 1e300, "a number of the loss is not positive")
         loss: Loss = cls(**numbers)
         return loss
+
+    def _own_loss(self, stored: dict[str, Any]) -> Loss:
+        """Return the loss given, if it is the one that the file names."""
+        name, module, parameters = stored["name"], stored["module"], stored["parameters"]
+        _require(isinstance(name, str) and isinstance(module, str), "the name of the loss is not a text")
+        _require(isinstance(parameters, dict), "the parameters of the loss are not a dictionary")
+        written = f"{name:.80}({', '.join(f'{key}={unpack(value)!r}' for key, value in parameters.items()):.200})"
+        given = self._given_loss
+        if given is None:
+            raise ModelFileError(
+                f"was fitted with a loss that is not scboost's, {written} of the module {module:.80}; files hold no "
+                f"code: pass it as load_model(..., loss={written})."
+            )
+        if type(given).__name__ != name or _pack_own_parameters(given) != parameters:
+            raise ModelFileError(f"was fitted with the loss {written}, got loss={given!r}.")
+        return given
 
     def _columns(self) -> Columns | None:
         stored = self._own["columns"]
