@@ -26,11 +26,16 @@ def described(command: str, found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def finish(figures: dict[str, Any], output: Path | None) -> int:
-    """Print figures, write them to a file if one is given, and return the exit code: 1 if there are violations."""
+def write(figures: dict[str, Any], output: Path | None) -> str:
+    """Return figures as text, and write them to a file if one is given."""
     text = json.dumps(figures, indent=2)
-    print(text)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text + "\n")
+    return text
+
+
+def finish(figures: dict[str, Any], output: Path | None) -> int:
+    """Print figures, write them to a file if one is given, and return the exit code: 1 if there are violations."""
+    print(write(figures, output))
     return int(figures["violations"] > 0)

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime as dt
 import json
 import multiprocessing
 import pickle
-import platform
 import resource
 import signal
 import sys
@@ -31,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import xgboost
 
-import scboost
+from figures import described, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators import model_file
+from scboost.losses import HuberLoss, Loss
 from scboost.xgb.document import Document
 
 MEMORY = 3 << 30  # bytes that a worker may address beyond what it starts with
@@ -94,6 +92,8 @@ class Original:
         The content of the file, to make copies of.
     files : tuple of bytes
         It as UBJSON and as JSON.
+    loss : Loss or None
+        What its reader has to be given.
     """
 
     name: str
@@ -102,6 +102,11 @@ class Original:
     scores: Any
     copy: bytes
     files: tuple[bytes, bytes]
+    loss: Loss | None
+
+
+class _OwnLoss(HuberLoss):
+    """A loss that the library does not know."""
 
 
 def originals() -> list[Original]:
@@ -125,6 +130,7 @@ def originals() -> list[Original]:
         "classes": (SCBoostClassifier(**small), X, np.array(["a", "b", "c"])[np.digitize(y, [-1, 1])]),
         "categories": (SCBoostClassifier(**small), table, (X[:, 0] > 0) ^ (table["colour"] == "red")),
         "regression": (SCBoostRegressor(**small, loss="huber", **weighing), X, y + 100),
+        "own loss": (SCBoostRegressor(**small, loss=_OwnLoss(0.5)), X, y),
         "counts": (SCBoostRegressor(**small, loss="poisson"), X, np.abs(y)),
         "dropped": (SCBoostClassifier(**{**small, "n_estimators": 4}, early_stopping=True), X, rng.random(120) > 0.5),
     }
@@ -133,7 +139,9 @@ def originals() -> list[Original]:
         model.fit(rows, target)
         document = model_file.to_document(model)
         files = document.encode(), document.encode_json()
-        found.append(Original(name, model, rows, raw_scores(model, rows), pickle.dumps(document.content), files))
+        loss = model._loss if isinstance(model._loss, _OwnLoss) else None  # noqa: SLF001
+        scores = raw_scores(model, rows)
+        found.append(Original(name, model, rows, scores, pickle.dumps(document.content), files, loss))
     return found
 
 
@@ -308,7 +316,7 @@ def _change_own(rng: np.random.Generator, document: Document) -> None:
 def judge(original: Original, data: bytes, *, sealed: bool) -> str:
     """Load a mutant: "refused", "same" or "sound"; anything else is an AssertionError or another exception."""
     try:
-        model = model_file.from_document(model_file.parse(data))
+        model = model_file.from_document(model_file.parse(data), original.loss)
     except ValueError:
         return "refused"
     model.n_jobs = 1
@@ -316,10 +324,10 @@ def judge(original: Original, data: bytes, *, sealed: bool) -> str:
         scores = raw_scores(model, original.X)
         assert np.array_equal(scores, original.scores), "a damaged file is another model"  # noqa: S101
         return "same"
-    return _judge_forgery(model, data)
+    return _judge_forgery(model, data, original.loss)
 
 
-def _judge_forgery(model: Any, data: bytes) -> str:
+def _judge_forgery(model: Any, data: bytes, loss: Loss | None) -> str:
     document = Document.decode(data)
     X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
     ensemble = model._ensemble  # noqa: SLF001
@@ -331,7 +339,7 @@ def _judge_forgery(model: Any, data: bytes) -> str:
     margin = native.inplace_predict(X, predict_type="margin", validate_features=False).reshape(scores.shape)
     size = 1 + np.abs(scores).max() + np.abs(ensemble.intercept).max()
     assert np.allclose(margin, scores, rtol=1e-4, atol=1e-5 * size), "XGBoost reads another model"  # noqa: S101
-    again = model_file.from_document(model_file.parse(model_file.to_document(model).encode()))
+    again = model_file.from_document(model_file.parse(model_file.to_document(model).encode()), loss)
     assert np.array_equal(again._ensemble.scores(X).T, scores), "saving changes the model"  # noqa: S101, SLF001
     return "sound"
 
@@ -421,33 +429,14 @@ def main() -> int:
         print(*one(given.seed, given.only, originals()))
         return 0
 
-    figures: dict[str, Any] = {
-        "command": f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants} --minutes {given.minutes:g}",
-        "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-            "xgboost": xgboost.__version__,
-            "scboost": scboost.__version__,
-            "schema": model_file.SCHEMA,
-        },
-        "violations": 0,
-    }
+    command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants} --minutes {given.minutes:g}"
+    figures: dict[str, Any] = {}
     for i, found in enumerate(run(given.seed, given.mutants, given.minutes)):
-        figures |= found
+        figures = described(command, {"schema": model_file.SCHEMA, **found})
         if i % 20 == 0:
-            print(f"{figures['mutants']} mutants, {figures['violations']} violations", flush=True)
-            _write(given.output, figures)
-    print(json.dumps(figures, indent=2))
-    _write(given.output, figures)
-    return int(figures["violations"] > 0)
-
-
-def _write(path: Path | None, figures: dict[str, Any]) -> None:
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(figures, indent=2) + "\n")
+            print(f"{found['mutants']} mutants, {found['violations']} violations", flush=True)
+            write(figures, given.output)
+    return finish(figures, given.output)
 
 
 if __name__ == "__main__":
