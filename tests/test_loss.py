@@ -223,6 +223,27 @@ def test_saturated_probabilities_stay_finite_and_keep_some_curvature(name, y, dt
 # --- leaf steps ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("l1", [0.0, 4.0, 1e6])
+@pytest.mark.parametrize("l2", [0.0, 2.5])
+@pytest.mark.parametrize("name", ["squared", "poisson", "gamma", "tweedie"])
+def test_steps_minimise_the_loss_of_their_leaf_under_both_penalties(name, l2, l1):
+    loss, y, F = LOSSES[name], targets(name, 60, 3), scores(name, 60, 3)
+    rng = np.random.default_rng(4)
+    leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
+    r, c = loss.residual(y, F)
+    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2, l1)
+    assert steps[3] == 0
+    for j in range(3):
+        rows = leaf == j
+
+        def cost(s, rows=rows):
+            return weight[rows] @ loss.row_losses(y[rows], F[:, rows] + s) + l2 * s**2 / 2 + l1 * abs(s)
+
+        assert cost(steps[j]) <= min(cost(s) for s in np.linspace(-3, 3, 6001)) + 1e-9
+        if l1 == 1e6:
+            assert abs(steps[j]) < 1e-15
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("name", ["logistic", "squared"])

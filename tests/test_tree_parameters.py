@@ -6,7 +6,7 @@ import xgboost as xgb
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost import SCBoostClassifier, SCBoostRegressor, load_model
 from scboost.xgb.engine import XGBoostEngine
 
 PLAIN = {"projection_strength": 0.0, "exploration": 0.0, "max_depth": 4, "max_leaves": None, "reg_lambda": 1.0}
@@ -43,6 +43,49 @@ def test_min_split_loss_is_that_of_plain_xgboost_for_classes():
     params = {**NATIVE, "gamma": 2.0, "base_score": 0.0, "objective": "multi:softprob", "num_class": 3}
     booster = xgb.train(params, xgb.DMatrix(X, y), 15)
     np.testing.assert_allclose(model.predict_proba(X), booster.predict(xgb.DMatrix(X)), atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_reg_alpha_is_that_of_plain_xgboost_for_numbers(size):
+    X, y = real_target(n=600)
+    y = size * (y - y.mean())
+    alpha = 0.04 * float(np.abs(y).sum())
+    model = SCBoostRegressor(reg_alpha=alpha, init="zero", **PLAIN).fit(X, y)
+    booster = xgb.train({**NATIVE, "alpha": alpha, "base_score": 0.0}, xgb.DMatrix(X, y), 15)
+    free = xgb.train({**NATIVE, "base_score": 0.0}, xgb.DMatrix(X, y), 15)
+    assert n_leaves(booster) < 0.7 * n_leaves(free)
+    np.testing.assert_allclose(model.predict(X), booster.predict(xgb.DMatrix(X)), atol=1e-4 * size)
+
+
+def test_reg_alpha_is_that_of_plain_xgboost_for_classes(tmp_path):
+    X, y = two_classes(n=600)
+    model = SCBoostClassifier(reg_alpha=5.0, init="zero", **PLAIN).fit(X, y)
+    params = {**NATIVE, "alpha": 5.0, "base_score": 0.5, "objective": "binary:logistic"}
+    wanted = xgb.train(params, xgb.DMatrix(X, y), 15).predict(xgb.DMatrix(X))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], wanted, atol=1e-4)
+    model.save_model(tmp_path / "model.ubj")
+    again = load_model(tmp_path / "model.ubj")
+    assert again.reg_alpha == 5.0
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    native = xgb.Booster(model_file=tmp_path / "model.ubj")
+    np.testing.assert_allclose(native.predict(xgb.DMatrix(X)), wanted, atol=1e-4)
+
+    X, y = three_classes(n=600)
+    model = SCBoostClassifier(reg_alpha=3.0, init="zero", **PLAIN).fit(X, y)
+    params = {**NATIVE, "alpha": 3.0, "base_score": 0.0, "objective": "multi:softprob", "num_class": 3}
+    booster = xgb.train(params, xgb.DMatrix(X, y), 15)
+    np.testing.assert_allclose(model.predict_proba(X), booster.predict(xgb.DMatrix(X)), atol=1e-3)
+
+
+def test_penalties_are_in_the_unit_of_the_weights():
+    X, y = two_classes(n=400)
+    given = {"n_estimators": 8, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
+    penalties = {"reg_alpha": 2.0, "reg_lambda": 1.0, "min_child_weight": 1.0, "min_split_loss": 0.5}
+    model = SCBoostClassifier(**given, **penalties).fit(X, y)
+    large = 2.0**25  # beyond which the engine changes its own unit
+    scaled = SCBoostClassifier(**given, **{name: large * p for name, p in penalties.items()})
+    scaled.fit(X, y, sample_weight=np.full(400, large))
+    np.testing.assert_allclose(scaled.predict_proba(X), model.predict_proba(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["colsample_bylevel", "colsample_bynode"])

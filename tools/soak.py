@@ -542,6 +542,7 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
             maybe("tweedie_power", [1.1, 1.9])
         elif loss == "huber":
             maybe("huber_delta", [1e-3, 1.0, 1e3])
+    maybe("reg_alpha", [0.1, 10.0], 0.1)
     return params
 
 

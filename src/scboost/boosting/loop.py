@@ -48,6 +48,8 @@ class Settings:
         training loss: easy data need little of it.
     seed : int
         Seed of everything random.
+    l1 : float, default=0.0
+        By so much the sum of residuals of each leaf comes closer to 0.
     """
 
     eta: float
@@ -59,6 +61,7 @@ class Settings:
     subsample: float
     nu: float
     seed: int
+    l1: float = 0.0
 
     @property
     def random(self) -> bool:
@@ -217,11 +220,12 @@ def boost(
         for k, learner in enumerate(learners):
             if learner.leaf is not None:
                 leaf, n_leaves = learner.leaf, len(learner.values)
+                penalties = settings.l2, settings.l1
                 if newton:
                     own = loss.of_output(k)
-                    steps = own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, settings.l2)
+                    steps = own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, *penalties)
                 else:
-                    steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, settings.l2)
+                    steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, *penalties)
                 learner.values = engine.constrain(learner, steps, shape[k]).astype(r.dtype)
             elif newton:
                 raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")

@@ -155,10 +155,11 @@ class Loss(ABC):
         curvature: FloatArray,
         sample_weight: FloatArray | None,
         l2: float,
+        l1: float = 0.0,
     ) -> FloatArray:
-        """Best step of each leaf, of shape (n_leaves,), for one output.
+        """Best step s of each leaf, of shape (n_leaves,), for one output, under the penalty ``l2 s^2 / 2 + l1 |s|``.
 
-        The default is a Newton step: ``sum(r) / (sum(curvature) + l2)`` over the rows of the leaf.
+        The default is a Newton step: ``sum(r) / (sum(curvature) + l2)`` over the rows of the leaf, without ``l1``.
 
         Parameters
         ----------
@@ -172,9 +173,11 @@ class Loss(ABC):
             Row weights.
         l2 : float
             Added to the curvature of every leaf.
+        l1 : float, default=0.0
+            By so much the sum of residuals of every leaf comes closer to 0, which it does not cross.
         """
         del y, F
-        return newton_steps(leaf, n_leaves, r, curvature, sample_weight, l2)
+        return newton_steps(leaf, n_leaves, r, curvature, sample_weight, l2, l1)
 
 
 def newton_steps(
@@ -184,10 +187,12 @@ def newton_steps(
     curvature: FloatArray,
     sample_weight: FloatArray | None,
     l2: float,
+    l1: float = 0.0,
 ) -> FloatArray:
-    """``sum(r) / (sum(curvature) + l2)`` over the rows of each leaf; 0 where there is no curvature."""
+    """``sum(r) / (sum(curvature) + l2)`` over the rows of each leaf, the sum of r less ``l1``; 0 without curvature."""
     G, D = leaf_sums(leaf, n_leaves, (r, curvature), sample_weight)
     D += l2
+    G -= np.clip(G, -l1, l1)
     return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
 
 
@@ -395,8 +400,9 @@ class QuantileLoss(_RegressionLoss):
         curvature: FloatArray,
         sample_weight: FloatArray | None,
         l2: float,
+        l1: float = 0.0,
     ) -> FloatArray:
-        del r, curvature, l2
+        del r, curvature, l2, l1
         return _leaf_quantiles(leaf, n_leaves, y - F, sample_weight, self.quantile)
 
 
@@ -465,16 +471,18 @@ class PoissonLoss(Loss):
         curvature: FloatArray,
         sample_weight: FloatArray | None,
         l2: float,
+        l1: float = 0.0,
     ) -> FloatArray:
         """Minimise the penalised loss of each leaf exactly: far below the counts, a Newton step explodes.
 
         The step s solves ``sum(mean) exp(s) + l2 s = sum(y)``, an increasing convex equation that Newton's method
-        solves from above.
+        solves from above; ``l1`` brings the sum of counts closer to that of the means.
         """
         del F, r
         w = 1 if sample_weight is None else sample_weight
         Y = np.bincount(leaf, weights=y * w, minlength=n_leaves)
         S = np.bincount(leaf, weights=curvature * w, minlength=n_leaves)
+        Y -= np.clip(Y - S, -l1, l1)
         filled = S > 0
         s = np.log(np.maximum(np.divide(Y, S, out=np.ones(n_leaves), where=filled), 1))
         for _ in range(30):  # a leaf without counts and without penalty would go on for ever
@@ -567,11 +575,12 @@ class TweedieLoss(Loss):
         curvature: FloatArray,
         sample_weight: FloatArray | None,
         l2: float,
+        l1: float = 0.0,
     ) -> FloatArray:
         """Minimise the penalised loss of each leaf exactly: far from the target, a Newton step explodes.
 
-        The step s solves ``A exp((1 - p) s) - B exp((2 - p) s) = l2 s``, whose left side falls: its root lies between 0
-        and ``log(A / B)``, where the penalty has no say.
+        The step s solves ``A exp((1 - p) s) - B exp((2 - p) s) = l2 s + l1 sign(s)``, whose left side falls: its root
+        lies between 0 and ``log(A / B)``, where the penalties have no say.
         """
         del r, curvature
         pull, push = self._forces(y, F)
@@ -580,11 +589,12 @@ class TweedieLoss(Loss):
         filled = B > 0
         with np.errstate(divide="ignore"):
             ends[filled] = np.clip(np.log(A[filled] / B[filled]), -_LONGEST_STEP, _LONGEST_STEP)
+        pull_back = np.clip(A - B, -l1, l1)
         near, far = np.zeros(n_leaves), ends
         for _ in range(60):
             middle = (near + far) / 2
-            slope = A * np.exp((1 - self.power) * middle) - B * np.exp((2 - self.power) * middle) - l2 * middle
-            beyond = slope * ends < 0
+            slope = A * np.exp((1 - self.power) * middle) - B * np.exp((2 - self.power) * middle)
+            beyond = (slope - l2 * middle - pull_back) * ends < 0
             near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
         return (near + far) / 2
 

@@ -98,6 +98,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         max_leaves: int | None,
         min_child_weight: float | Literal["auto"],
         reg_lambda: float,
+        reg_alpha: float,
         min_split_loss: float,
         projection_strength: float | Literal["auto"],
         energy_threshold: float,
@@ -137,6 +138,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.max_leaves = max_leaves
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
         self.min_split_loss = min_split_loss
         self.projection_strength = projection_strength
         self.energy_threshold = energy_threshold
@@ -228,7 +230,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             Class labels or numbers.
         sample_weight : array-like of shape (n_samples,), optional
             Row weights; weight 0 is the same as leaving the row out, an integer the same as repeating it. Their unit
-            matters to ``reg_lambda`` and ``min_child_weight`` only.
+            matters to ``reg_lambda``, ``reg_alpha``, ``min_split_loss`` and ``min_child_weight`` only.
         X_val, y_val, sample_weight_val : optional
             Validation rows, which choose the number of rounds, stop early and weigh the trees; held out from X if not
             given. The trees are grown on the other rows only, whatever the validation labels are.
@@ -407,6 +409,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "grow_policy": "lossguide" if self.max_leaves else "depthwise",
             "min_child_weight": plan.min_child_weight,
             "lambda": self.reg_lambda,
+            "alpha": self.reg_alpha,
             "min_split_loss": self.min_split_loss,
             "colsample_bylevel": self.colsample_bylevel,
             "colsample_bynode": self.colsample_bynode,

@@ -49,7 +49,7 @@ FOREIGN = (
     ),
     _foreign("min_sum_hessian_in_leaf", "L", "use min_child_weight."),
     _foreign("lambda_l2 l2_leaf_reg l2_regularization lambda", "XLCS", "use reg_lambda."),
-    _foreign("reg_alpha alpha lambda_l1", "XL", "there is none; reg_lambda penalises leaf values by their squares."),
+    _foreign("alpha lambda_l1", "XL", "use reg_alpha."),
     _foreign("gamma min_split_gain min_gain_to_split", "XL", "use min_split_loss."),
     _foreign(
         "max_delta_step max_leaf_output", "XL", "there is none; reg_lambda and min_child_weight damp leaf values."

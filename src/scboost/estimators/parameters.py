@@ -114,6 +114,10 @@ PARAMETERS = """\
         every row, 20 rows or as many as leave two of them beyond the quantile.
     reg_lambda : float, default=3.0
         L2 penalty on leaf values.
+    reg_alpha : float, default=0.0
+        L1 penalty on leaf values, as in XGBoost: a leaf whose residuals add up to less does not move. Structure is
+        chosen under it on the target of the tree, the projected residual. The leaf values of quantiles and absolute
+        error know neither penalty.
     min_split_loss : float, default=0.0
         Smallest gain of a split, as in XGBoost. The gain is that on the target of the tree: the projected residual.
     projection_strength : float in [0, 1] or "auto", default="auto"
@@ -250,6 +254,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_leaves": [Interval(Integral, 2, None, closed="left"), None],
     "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
+    "reg_alpha": [Interval(Real, 0, None, closed="left")],
     "min_split_loss": [Interval(Real, 0, None, closed="left")],
     "projection_strength": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
     "energy_threshold": [Interval(Real, 0, 1, closed="right")],
@@ -429,6 +434,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
             memory=None if memory == "all" else int(memory),
             leaf_rule=estimator.leaf_rule,
             l2=float(estimator.reg_lambda),
+            l1=float(estimator.reg_alpha),
             subsample=float(estimator.subsample),
             nu=_or_suggested(estimator.exploration, suggested.nu),
             seed=seed,

@@ -84,6 +84,7 @@ class XGBoostEngine(Engine):
             "lambda": 1.0,
             "min_child_weight": 1.0,
             "min_split_loss": 0.0,
+            "alpha": 0.0,
             **params,
             "booster": "gbtree",
             "tree_method": "hist",
@@ -108,6 +109,8 @@ class XGBoostEngine(Engine):
         if "interaction_constraints" in params:  # as text: a list would be translated through column names
             params["interaction_constraints"] = str(params["interaction_constraints"])
         self._params = params
+        # These are measured in units of the target, which has to be the same for the trees of all outputs.
+        self._one_scale = params["min_split_loss"] > 0 or params["alpha"] > 0
         self._unit = 1.0
         self._reader = ObjectReader()
         self._monotone = params.get("monotone_constraints")
@@ -137,7 +140,7 @@ class XGBoostEngine(Engine):
         # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
         unit = self._measure(target, curvature, grad)
         norm = np.sqrt(np.add.reduce(grad, axis=1, keepdims=True))
-        if self._params["min_split_loss"]:  # one threshold for the trees of all outputs
+        if self._one_scale:
             norm[:] = norm.max()
         scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
         if self._offers_some:
@@ -150,8 +153,10 @@ class XGBoostEngine(Engine):
             self._booster.set_param({name: self._params[name] / unit for name in _PENALTIES})
         if self._draws_inside or self._round == self._rounds_per_booster:
             self._renew(seed % 2**31)  # the sampler of columns starts anew with the booster only
-        if self._params["min_split_loss"]:  # in units of the scaled target and curvature
-            self._booster.set_param({"min_split_loss": self._params["min_split_loss"] * unit / float(scale[0, 0]) ** 2})
+        if self._one_scale:
+            size = float(scale[0, 0])
+            least_gain, l1 = self._params["min_split_loss"] * unit / size**2, self._params["alpha"] / size
+            self._booster.set_param({"min_split_loss": least_gain, "alpha": l1})
         map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=grad[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
         self._booster.boost(self.matrix, self._round, grad=_rows_first(grad), hess=_rows_first(hess))
