@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist test-browser docs compat fuzz soak kill-test bench pages clean
+.PHONY: demo test test-dist test-browser test-mlflow docs compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -24,6 +24,11 @@ test-browser: $(VENV)/.dev
 	command -v chromium chromedriver || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core; }
 	$(BIN)/python -m pip install --quiet 'selenium>=4.20'
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q tests/browser
+
+# The recipes for mlflow, whose lightest form still brings thirty packages along.
+test-mlflow: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet 'mlflow-skinny>=3' skops
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q tests/test_mlflow.py
 
 # The site, into docs/_build/html; a warning is an error.
 docs: $(VENV)/.docs

@@ -26,6 +26,15 @@ def real_target(n=300, d=4, seed=0):
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=n)
 
 
+def coloured():
+    """Table with a categorical column, and a binary target that depends on it."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=400), "c": pd.Categorical(rng.choice(list("abcdefg"), 400))})
+    return table, (table["x"] > 0) ^ table["c"].isin(["a", "c", "f"])
+
+
 @st.composite
 def vectors(draw, *, max_rows=40, max_vectors=12):
     """Prediction vectors as rows, of any rank: columns of mixed size, with copies, zeros and linear combinations."""

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
 import scboost
-from data_makers import real_target, three_classes, two_classes
+from data_makers import coloured, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, numeric_rows, to_onnx, to_treelite
 
 pd = pytest.importorskip("pandas")
@@ -57,12 +57,6 @@ def fitted(case):
     cls, params, make = CASES[case]
     X, y = make()
     return cls(**{**FAST, **params}).fit(X, y), X
-
-
-def coloured():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"x": rng.normal(size=400), "c": pd.Categorical(rng.choice(list("abcdefg"), 400))})
-    return table, (table["x"] > 0) ^ table["c"].isin(["a", "c", "f"])
 
 
 def expected(model, X):
