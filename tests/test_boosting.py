@@ -303,7 +303,7 @@ class Recorded(XGBoostEngine):
         super().__init__(*args, **kwargs)
         self.targets = []
 
-    def grow(self, target, curvature, seed):
+    def grow(self, target, curvature, seed, measured=None):
         self.targets.append(target.copy())
         return super().grow(target, curvature, seed)
 
@@ -346,7 +346,7 @@ def test_every_round_draws_its_own_rows():
     drawn = []
 
     class Spy(XGBoostEngine):
-        def grow(self, target, curvature, seed):
+        def grow(self, target, curvature, seed, measured=None):
             drawn.append(curvature[0] > 0)
             np.testing.assert_array_equal(target[0] != 0, drawn[-1])
             return super().grow(target, curvature, seed)
@@ -421,7 +421,7 @@ def test_work_between_trees_does_not_depend_on_the_number_of_threads():
         r, curvature, mean = LogisticLoss().derivatives(y, F, weight)
         projection = history.project(r[0], alpha=0.9, curvature=curvature[0])
         sums = leaf_sums(np.arange(n) % 7, 7, (r[0], curvature[0]), weight)
-        return [r, curvature, mean, projection.innovation, projection.historical_energy, sums]
+        return [r, curvature, mean(), projection.innovation, projection.historical_energy, sums]
 
     alone = numbers()
     with row_threads(3):

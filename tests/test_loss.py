@@ -231,7 +231,7 @@ def test_steps_minimise_the_loss_of_their_leaf_under_both_penalties(name, l2, l1
     rng = np.random.default_rng(4)
     leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
     r, c = loss.residual(y, F)
-    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2, l1)
+    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2, l1)()
     assert steps[3] == 0
     for j in range(3):
         rows = leaf == j
@@ -253,7 +253,7 @@ def test_newton_step_minimises_the_quadratic_model_of_its_leaf(name, l2, weighte
     leaf = rng.integers(3, size=40)
     weight = rng.uniform(0.5, 2, size=40) if weighted else None
     r, c = loss.residual(y, F)
-    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)
+    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)()
     w = np.ones(40) if weight is None else weight
     for j in range(3):
         rows = leaf == j
@@ -269,7 +269,7 @@ def test_steps_of_amounts_minimise_the_penalised_loss_of_their_leaf(name, l2):
     rng = np.random.default_rng(4)
     leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
     r, c = loss.residual(y, F)
-    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)
+    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)()
     for j in range(3):
         rows = leaf == j
         slope = np.sum(weight[rows] * loss.residual(y[rows], F[:, rows] + steps[j])[0][0]) - l2 * steps[j]
@@ -281,8 +281,8 @@ def test_a_leaf_without_any_amount_takes_a_finite_step_down():
     loss, y, F = TweedieLoss(1.5), np.zeros(5), np.zeros((1, 5))
     r, c = loss.residual(y, F)
     leaf = np.zeros(5, dtype=int)
-    (free,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 0.0)
-    (held,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 3.0)
+    (free,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 0.0)()
+    (held,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 3.0)()
     assert -31 < free < held < 0
 
 
@@ -309,5 +309,5 @@ def test_leaf_quantile_minimises_the_pinball_loss_and_reads_weights_as_repetitio
 def test_quantile_steps_of_several_leaves_are_independent():
     leaf = np.array([2, 0, 2, 0, 2, 0])
     e = np.array([9.0, 1.0, 7.0, 3.0, 8.0, 2.0])
-    steps = QuantileLoss(0.5).leaf_steps(leaf, 3, e, np.zeros(6), np.zeros(6), np.ones(6), None, 1.0)
+    steps = QuantileLoss(0.5).leaf_steps(leaf, 3, e, np.zeros(6), np.zeros(6), np.ones(6), None, 1.0)()
     np.testing.assert_array_equal(steps, [2.0, 0.0, 8.0])

@@ -182,7 +182,7 @@ def test_poisson_leaves_minimise_their_penalised_loss(l2, scale):
     counts, F, weight = rng.poisson(2 * scale, size=60) + 0.0, rng.normal(size=60), rng.uniform(0.5, 2, size=60)
     counts[0] += 1
     r, c = PoissonLoss().residual(counts, F[None])
-    step = PoissonLoss().leaf_steps(np.zeros(60, int), 2, counts, F, r[0], c[0], weight, l2)
+    step = PoissonLoss().leaf_steps(np.zeros(60, int), 2, counts, F, r[0], c[0], weight, l2)()
 
     def slope(s):
         return weight @ (np.exp(F + s) - counts) + l2 * s

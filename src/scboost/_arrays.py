@@ -15,6 +15,7 @@ ArrayLike = Any
 FloatArray = npt.NDArray[np.floating]
 IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
+Keys = npt.NDArray[np.uint64]
 
 _T = TypeVar("_T")
 

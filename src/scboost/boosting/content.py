@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from scboost._arrays import FloatArray, IntArray, blocks
-
-Keys = npt.NDArray[np.uint64]
+from scboost._arrays import FloatArray, IntArray, Keys, blocks
+from scboost.boosting.workers import contents, quantiles, workers
 
 _ALL = slice(None)
 _LEVELS = 12  # bits of a draw that are looked up: 4,096 normal numbers stay in cache
@@ -108,21 +107,35 @@ def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int)
     classes : ndarray of shape (n,) or None
         Class number of each row; None for regression.
     seed : int
-        Two calls with the same seed cut the same folds.
+        Two calls with the same seed cut the same folds, whichever workers have the rows.
     """
     order_keys = _mix64(keys ^ _mix64(np.array([seed + 1], dtype=np.uint64)))
     fold = np.empty(len(keys), dtype=np.intp)
-    groups = [slice(None)] if classes is None else [np.flatnonzero(classes == c) for c in np.unique(classes)]
+    groups: list[Any] = [slice(None)]
+    others = workers()
+    if classes is not None:
+        n_classes = int(others.max(classes.max(initial=-1))) + 1
+        groups = [np.flatnonzero(classes == c) for c in range(n_classes)]
     taken = 0
     for group in groups:
-        contents, rank = np.unique(order_keys[group], return_inverse=True)
-        fold[group] = (rank.reshape(-1) + taken) % n_folds
-        taken += len(contents)  # a class begins where the one before ended: folds of equal size
+        keys_of_group, place = np.unique(order_keys[group], return_inverse=True)
+        rank: IntArray = np.arange(len(keys_of_group))
+        n_contents = len(rank)
+        if others.size > 1:
+            rank, _, first = contents(keys_of_group, np.zeros(len(rank)))
+            n_contents = int(others.sum(first.sum()))
+        fold[group] = (rank[place.reshape(-1)] + taken) % n_folds
+        taken += n_contents  # a class begins where the one before ended: folds of equal size
     return fold
 
 
 def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:
     """Return the factor that keeps repeated rows from drawing more than independent ones; None if it is 1."""
+    if workers().size > 1:
+        own, place = np.unique(keys, return_inverse=True)
+        weights = np.bincount(place.reshape(-1), weights=sample_weight, minlength=len(own)).astype(np.float64)
+        _, total, first = contents(own, weights)
+        return _roots_of_shares(total, first)[place.reshape(-1)]
     in_order = np.sort(keys)
     if (in_order[1:] != in_order[:-1]).all():  # the usual case, several times faster than to number the contents
         if sample_weight is None:
@@ -134,9 +147,13 @@ def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:
     return _roots_of_shares(mass)[content]
 
 
-def _roots_of_shares(mass: FloatArray | IntArray) -> FloatArray:
-    """Root of the median positive mass over each mass, 0 for no mass."""
-    unit = float(np.median(mass[mass > 0]))
+def _roots_of_shares(mass: FloatArray | IntArray, counted: FloatArray | None = None) -> FloatArray:
+    """Root of the median positive mass over each mass, 0 for no mass; other workers count what is not counted here."""
+    if counted is None:
+        unit = float(np.median(mass[mass > 0]))
+    else:
+        one_group = np.zeros(len(mass), dtype=np.intp)
+        unit = float(quantiles(mass.astype(np.float64), counted * (mass > 0), one_group, 1, 0.5)[0])
     return np.sqrt(np.divide(unit, mass, out=np.zeros(len(mass)), where=mass > 0)).astype(np.float32)
 
 

@@ -13,7 +13,7 @@ weights c. Projected in that metric, ``p`` is the best Newton step that re-weigh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from scboost._arrays import FloatArray, map_blocks
+from scboost.boosting.workers import workers
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
 # directions are then taken from an orthogonal factorisation of H itself.
@@ -95,8 +96,8 @@ class SpectralProjector:
 
     def project(self, r: FloatArray, curvature: FloatArray | None, out: FloatArray) -> list[Projection]:
         """Project on the histories; see :class:`Projector`."""
-        return [
-            history.project(
+        waiting = [
+            history.project_later(
                 r[k],
                 alpha=self._alpha,
                 gamma=self._gamma,
@@ -105,6 +106,7 @@ class SpectralProjector:
             )
             for k, history in enumerate(self.histories)
         ]
+        return [project() for project in waiting]
 
     def append(self, predictions: Sequence[FloatArray]) -> None:
         """Remember; see :class:`Projector`."""
@@ -236,8 +238,33 @@ class History:
         Projection
             The innovation, in the residual's dtype, and the numbers that describe the split.
         """
-        b, r_energy = self._inner_products(r) if curvature is None else self._curved_inner_products(r, curvature)
+        return self.project_later(r, alpha=alpha, gamma=gamma, curvature=curvature, out=out)()
+
+    def project_later(
+        self,
+        r: FloatArray,
+        *,
+        alpha: float,
+        gamma: float = 1.0,
+        curvature: FloatArray | None = None,
+        out: FloatArray | None = None,
+    ) -> Callable[[], Projection]:
+        """Return a function that does the same: what workers add up for several histories, they add up at once."""
+        products = self._inner_products(r) if curvature is None else self._curved_inner_products(r, curvature)
         q = np.empty_like(r) if out is None else out
+        return lambda: self._project(r, *products(), alpha, gamma, curvature, q)
+
+    def _project(
+        self,
+        r: FloatArray,
+        b: FloatArray,
+        r_energy: float,
+        alpha: float,
+        gamma: float,
+        curvature: FloatArray | None,
+        q: FloatArray,
+    ) -> Projection:
+        """Project a residual whose products with the history are b, of shape (len(self),)."""
         if alpha < 1.0:
             eigenvalues, V, k, kept = self._principal_directions(alpha)
             if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR[self._H.dtype] * eigenvalues[0]:
@@ -267,6 +294,8 @@ class History:
         """Eigenpairs of G, largest first; how many hold a share alpha of its trace, and the share they hold."""
         t = len(self)
         G = self._G[:t, :t]
+        if not np.isfinite(G).all():  # a fit that diverges, as its loss will tell
+            return np.zeros(t), np.zeros((t, t)), 0, 0.0
         # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, which
         # take longer than the work itself for a short memory.
         eigenvalues, V, _ = linalg.lapack.dsyevd(G)
@@ -274,7 +303,7 @@ class History:
         k, kept = _leading(eigenvalues, alpha, float(G.trace()))
         return eigenvalues, V[:, ::-1], k, kept
 
-    def _inner_products(self, r: FloatArray) -> tuple[FloatArray, float]:
+    def _inner_products(self, r: FloatArray) -> Callable[[], tuple[FloatArray, float]]:
         """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed.
 
         Products are formed in the type of the history and summed over short blocks, the blocks' sums in float64.
@@ -290,17 +319,22 @@ class History:
                 vectors = vectors * self._weight[rows]
             return block @ vectors.T, float(v @ vectors[-1])
 
-        sums = np.zeros((t, len(pending) + 1))
-        r_energy = 0.0
+        sums = np.zeros((t + 1, len(pending) + 1))
         for products, energy in map_blocks(add_up, len(r), _FEW_ROWS):
-            sums += products
-            r_energy += energy
-        for i, slot in enumerate(pending):
-            self._G[slot, :t] = self._G[:t, slot] = sums[:, i]
-        self._in_gram = self._appended
-        return sums[:, -1], r_energy
+            sums[:t] += products
+            sums[t, -1] += energy
+        totals = workers().sum_later(sums)
 
-    def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> tuple[FloatArray, float]:
+        def read() -> tuple[FloatArray, float]:
+            sums = totals()
+            for i, slot in enumerate(pending):
+                self._G[slot, :t] = self._G[:t, slot] = sums[:t, i]
+            self._in_gram = self._appended
+            return sums[:t, -1], float(sums[t, -1])
+
+        return read
+
+    def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> Callable[[], tuple[FloatArray, float]]:
         """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature; summed as for equal rows."""
         t = len(self)
 
@@ -311,15 +345,20 @@ class History:
                 weighted_v, weighted_c = v * self._weight[rows], c * self._weight[rows]
             return (block * weighted_c) @ block.T, block @ weighted_v, float(weighted_v @ (v / c))
 
-        sums = np.zeros((t, t + 1))
-        r_energy = 0.0
+        sums = np.zeros((t + 1, t + 1))
         for gram, products, energy in map_blocks(add_up, len(r), _ROWS):
-            sums[:, :t] += gram
-            sums[:, t] += products
-            r_energy += energy
-        self._G[:t, :t] = sums[:, :t]
-        self._in_gram = -1  # not the plain Gram matrix any more
-        return sums[:, t], r_energy
+            sums[:t, :t] += gram
+            sums[:t, t] += products
+            sums[t, t] += energy
+        totals = workers().sum_later(sums)
+
+        def read() -> tuple[FloatArray, float]:
+            sums = totals()
+            self._G[:t, :t] = sums[:t, :t]
+            self._in_gram = -1  # not the plain Gram matrix any more
+            return sums[:t, t], float(sums[t, t])
+
+        return read
 
     def _project_on_basis(
         self, r: FloatArray, alpha: float, curvature: FloatArray | None
@@ -332,7 +371,7 @@ class History:
             root, z = root * c, z / c
             Q, energies = _directions(self._H[: len(self)] * root, alpha)
             k, kept = _leading(energies, alpha, float(energies.sum()))
-            coordinates = Q[:k] @ z
+            coordinates = workers().sum(Q[:k] @ z)
             p = coordinates @ Q[:k]
         else:
             oldest = self._appended - len(self)
@@ -343,7 +382,7 @@ class History:
                 basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
             U, energies = basis.principal_directions()
             k, kept = _leading(energies, alpha, float(energies.sum()))
-            coordinates = U[:, :k].T @ (basis.Q @ z)
+            coordinates = U[:, :k].T @ workers().sum(basis.Q @ z)
             p = (U[:, :k] @ coordinates) @ basis.Q
         np.divide(p, root, out=p, where=root > 0)
         return p, k, kept, float(coordinates @ coordinates)
@@ -365,12 +404,12 @@ class _Basis:
 
     def append(self, h: FloatArray) -> None:
         column, Q = self.last - self.first, self.Q
-        norm = np.linalg.norm(h)
+        norm = _norm(h)
         for _ in range(2):
-            coefficients = Q @ h
+            coefficients = workers().sum(Q @ h)
             h = h - coefficients @ Q
             self._R[: self.rank, column] += coefficients
-        rest = np.linalg.norm(h)
+        rest = _norm(h)
         if rest > _RANK_FLOOR * norm:
             self._Q[self.rank] = h / rest
             self._R[self.rank, column] = rest
@@ -385,6 +424,11 @@ class _Basis:
         return U, s**2
 
 
+def _norm(h: FloatArray) -> float:
+    own = float(np.linalg.norm(h))
+    return own if workers().size == 1 else float(np.sqrt(workers().sum(np.array(own**2))))
+
+
 def _directions(H: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
     """Orthonormal directions of the span of the rows of H, as rows, and their energies, largest first.
 
@@ -392,6 +436,15 @@ def _directions(H: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
     """
     if not len(H):  # which earlier versions of SciPy refuse
         return H, np.zeros(0, dtype=H.dtype)
+    others = workers()
+    if others.size > 1:
+        # Every worker factorises its own rows, and all factorise the triangles: H' = Q R = Q U S V'.
+        own, triangle = linalg.qr(H.T, mode="economic", check_finite=False) if H.size else (H.T, np.zeros((0, len(H))))
+        triangles = others.gather(triangle)
+        stacked, R = linalg.qr(np.concatenate(triangles), mode="economic", check_finite=False)
+        begin = sum(len(part) for part in triangles[: others.rank])
+        U, s, _ = linalg.svd(R, full_matrices=False, check_finite=False)
+        return (own @ (stacked[begin : begin + len(triangle)] @ U)).T, np.where(s > _RANK_FLOOR * s[0], s, 0.0) ** 2
     if alpha < 1.0:
         _, s, V = linalg.svd(H, full_matrices=False, check_finite=False)
         return V, s**2

@@ -7,6 +7,7 @@ any scikit-learn regressor, which makes it the learner of the paper and an oracl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +64,13 @@ class Engine(ABC):
     samples_columns: bool = False
     n_threads: int = 1
 
+    def measure(self, target: FloatArray, curvature: FloatArray) -> Callable[[], Any]:
+        """Return a function for what the engine must know of all rows before it grows learners on them."""
+        del target, curvature
+        return lambda: None
+
     @abstractmethod
-    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
+    def grow(self, target: FloatArray, curvature: FloatArray, seed: int, measured: Any) -> list[Learner]:
         """Grow one learner for each output.
 
         Parameters
@@ -74,6 +80,8 @@ class Engine(ABC):
             both at 0.
         seed : int
             Seed of everything random in this round.
+        measured : object
+            What :meth:`measure` found.
         """
 
     def fork(self) -> Engine:
@@ -115,8 +123,9 @@ class EstimatorEngine(Engine):
     def __init__(self, X: Any, make: Any, *, sample_weighted: bool) -> None:
         self._X, self._make, self._sample_weighted = X, make, sample_weighted
 
-    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
+    def grow(self, target: FloatArray, curvature: FloatArray, seed: int, measured: Any = None) -> list[Learner]:
         """Fit one regressor for each output; see :class:`Engine`."""
+        del measured
         learners = []
         for k in range(len(target)):
             model = self._make((seed + k) % 2**32)

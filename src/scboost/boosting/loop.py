@@ -17,6 +17,7 @@ from scboost.boosting.content import Draws
 from scboost.boosting.history import History, Projection, Projector, SpectralProjector
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import Loss, newton_steps
+from scboost.boosting.workers import workers
 
 _HEAD = 1 << 10  # rows that tell of most innovations that they are not constant
 _ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
@@ -179,56 +180,65 @@ def boost(
     curved = newton and not loss.constant_curvature
     sees_everything = settings.subsample == 1 and not engine.samples_columns
     while not state.stop_reason:
-        r, curvature, mean_loss = loss.derivatives(y, state.F, sample_weight)
-        if state.round == 0:
-            state.first_loss = mean_loss
-        if not np.isfinite(mean_loss):
-            state.stop_reason = diverged(mean_loss)
-            return
-
-        q, projections = r, []
-        if state.projector is not None:
-            q = np.empty_like(r)
-            projections = state.projector.project(r, curvature if curved else None, q)
-        if _is_constant(q, r):
-            state.stop_reason = "the innovation is constant: nothing is left to learn"
-            return
-
+        r, curvature, loss_so_far = loss.derivatives(y, state.F, sample_weight)
         rows = sample_weight
         if settings.subsample < 1 and draws is not None:
             drawn = draws.sample(state.round, settings.subsample)
             rows = drawn if sample_weight is None else drawn * sample_weight
         shape = curvature if newton else np.ones_like(r)
+        explores = settings.nu > 0 and draws is not None
+        dispersion = _dispersion(r, shape, rows) if explores and not loss.unit_dispersion else None
+
+        q, projections = r, []
+        if state.projector is not None:
+            q = np.empty_like(r)
+            projections = state.projector.project(r, curvature if curved else None, q)
+        mean_loss = loss_so_far()
+        if state.round == 0:
+            state.first_loss = mean_loss
+        if not np.isfinite(mean_loss):
+            state.stop_reason = diverged(mean_loss)
+            return
+        varies = workers().sum_later(np.array(float(_clearly_varies(q, r))))
         noise = None
-        if settings.nu > 0 and draws is not None:
-            dispersion = 1.0 if loss.unit_dispersion else _dispersion(r, shape, rows)
-            size = settings.nu * np.sqrt(dispersion)
+        if explores and draws is not None:
+            size = settings.nu * np.sqrt(1.0 if dispersion is None else dispersion())
             if loss.n_classes:
                 size *= _fallen(mean_loss, state.first_loss)
             noise = _Noise(draws, state.round, size)
         target, weighted_shape = _weighted(q, shape, rows, noise)
+        measured = engine.measure(target, weighted_shape)
+        if not varies() and _is_constant(q, r):
+            state.stop_reason = "the innovation is constant: nothing is left to learn"
+            return
         seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
-        learners = engine.grow(target, weighted_shape, seed)
+        learners = engine.grow(target, weighted_shape, seed, measured())
         if sees_everything and _no_split(learners) and not _roots_step(q, r, rows):
             # Noise may have hidden the last split.
-            plain = engine.grow(*_weighted(q, shape, rows, None), seed) if noise is not None else learners
+            plain = learners
+            if noise is not None:
+                target, weighted_shape = _weighted(q, shape, rows, None)
+                plain = engine.grow(target, weighted_shape, seed, engine.measure(target, weighted_shape)())
             if _no_split(plain):
                 state.stop_reason = "no tree found a split that its constraints allow"
                 return
             learners = plain
 
+        penalties = settings.l2, settings.l1
+        steps: list[Callable[[], FloatArray] | None] = []
         for k, learner in enumerate(learners):
-            if learner.leaf is not None:
-                leaf, n_leaves = learner.leaf, len(learner.values)
-                penalties = settings.l2, settings.l1
+            if learner.leaf is None:
                 if newton:
-                    own = loss.of_output(k)
-                    steps = own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, *penalties)
-                else:
-                    steps = newton_steps(leaf, n_leaves, q[k], shape[k], rows, *penalties)
-                learner.values = engine.constrain(learner, steps, shape[k]).astype(r.dtype)
+                    raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
+                steps.append(None)
             elif newton:
-                raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
+                own, leaf, n_leaves = loss.of_output(k), learner.leaf, len(learner.values)
+                steps.append(own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, *penalties))
+            else:
+                steps.append(newton_steps(learner.leaf, len(learner.values), q[k], shape[k], rows, *penalties))
+        for k, (learner, step) in enumerate(zip(learners, steps, strict=True)):
+            if step is not None:
+                learner.values = engine.constrain(learner, step(), shape[k]).astype(r.dtype)
         if not all(np.isfinite(learner.values).all() for learner in learners):
             state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
             return
@@ -256,12 +266,19 @@ def _engine_seed(seed: int, round_: int) -> int:
     return int(np.random.SeedSequence([seed, round_]).generate_state(1)[0])
 
 
+def _clearly_varies(q: FloatArray, r: FloatArray) -> bool:
+    """Whether the first rows tell, as they almost always do, that the first output's innovation is not constant."""
+    if not q.shape[1]:
+        return False
+    most = np.sqrt(r[0] @ r[0])  # which is more than the largest residual
+    return bool(np.ptp(q[0, :_HEAD]) > 64 * np.finfo(q.dtype).eps * most)
+
+
 def _is_constant(q: FloatArray, r: FloatArray) -> bool:
     """Whether every output's innovation is constant up to what rounding leaves of its residual, and no root a step."""
-    rounding = 64 * np.finfo(q.dtype).eps
-    if np.ptp(q[0, :_HEAD]) > rounding * np.sqrt(r[0] @ r[0]):  # which is more than the largest residual: almost always
-        return False
-    constant = np.all(np.ptp(q, axis=1) <= rounding * np.abs(r).max(axis=1))
+    ends = [q.max(axis=1, initial=-np.inf), (-q).max(axis=1, initial=-np.inf), np.abs(r).max(axis=1, initial=0)]
+    high, low, size = workers().max(np.array(ends))
+    constant = np.all(high + low <= 64 * np.finfo(q.dtype).eps * size)
     return bool(constant) and not _roots_step(q, r, None)
 
 
@@ -272,8 +289,9 @@ def _no_split(learners: list[Learner]) -> bool:
 def _roots_step(q: FloatArray, r: FloatArray, rows: FloatArray | None) -> bool:
     """Whether a tree without a split, which moves all scores alike, still has a step to take."""
     w = np.ones(r.shape[1]) if rows is None else rows
-    energy = (r.astype(np.float64) ** 2) @ w
-    return bool(np.any((q @ w) ** 2 > _ROOT_SHARE * w.sum() * energy))
+    sums = workers().sum(np.array([(r.astype(np.float64) ** 2) @ w, q @ w, np.full(len(q), w.sum())]))
+    energy, step, mass = sums
+    return bool(np.any(step**2 > _ROOT_SHARE * mass * energy))
 
 
 @dataclass(frozen=True)
@@ -317,8 +335,11 @@ def _weighted(
     return target, weighted_shape
 
 
-def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None) -> float:
-    """Variance of the residuals in units of the curvature, from their mean size: a few huge ones must not decide."""
+def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None) -> Callable[[], float]:
+    """Return a function for the variance of the residuals in units of the curvature.
+
+    From their mean size: a few huge ones must not decide.
+    """
 
     def add_up(rows: slice) -> tuple[FloatArray, float]:
         sizes = np.abs(r[:, rows]) / np.sqrt(curvature[:, rows])
@@ -326,9 +347,17 @@ def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None)
             return sizes.sum(axis=1, dtype=np.float64), sizes.shape[1]
         return sizes @ weight[rows], float(weight[rows].sum())
 
-    sums = map_blocks(add_up, r.shape[1])
-    means = sum(total for total, _ in sums) / sum(mass for _, mass in sums)
-    return float(np.pi / 2 * np.mean(means**2))
+    sums = np.zeros(len(r) + 1)
+    for sizes, mass in map_blocks(add_up, r.shape[1]):
+        sums[:-1] += sizes
+        sums[-1] += mass
+    totals = workers().sum_later(sums)
+
+    def dispersion() -> float:
+        *sizes, mass = totals()
+        return float(np.pi / 2 * np.mean((np.array(sizes) / mass) ** 2))
+
+    return dispersion
 
 
 def _add(learner: Learner, eta: float, F: FloatArray) -> FloatArray:

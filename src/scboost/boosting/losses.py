@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ import numpy as np
 from scipy import special
 
 from scboost._arrays import FloatArray, IntArray, map_blocks
+from scboost.boosting.workers import quantiles, weighted_mean, workers
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
 _MIN_CURVATURE = 1e-16
@@ -131,12 +132,15 @@ class Loss(ABC):
         def add_up(rows: slice) -> tuple[float, float]:
             return _loss_sums(self.row_losses(y[rows], F[:, rows]), sample_weight, rows)
 
-        return _quotient(map_blocks(add_up, len(y)))
+        return _quotient(map_blocks(add_up, len(y)))()
 
     def derivatives(
         self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Return residual and curvature, both of the shape of F, and the weighted mean loss, in one pass."""
+    ) -> tuple[FloatArray, FloatArray, Callable[[], float]]:
+        """Return residual and curvature, of the shape of F, and a function for the weighted mean loss, in one pass.
+
+        The mean is known with the next sums over all workers.
+        """
         r, curvature = np.empty_like(F), np.empty_like(F)
 
         def go(rows: slice) -> tuple[float, float]:
@@ -156,10 +160,12 @@ class Loss(ABC):
         sample_weight: FloatArray | None,
         l2: float,
         l1: float = 0.0,
-    ) -> FloatArray:
-        """Best step s of each leaf, of shape (n_leaves,), for one output, under the penalty ``l2 s^2 / 2 + l1 |s|``.
+    ) -> Callable[[], FloatArray]:
+        """Return a function for the best step s of each leaf, of shape (n_leaves,), for one output.
 
-        The default is a Newton step: ``sum(r) / (sum(curvature) + l2)`` over the rows of the leaf, without ``l1``.
+        It minimises the loss under the penalty ``l2 s^2 / 2 + l1 |s|``. The default is a Newton step: ``sum(r) /
+        (sum(curvature) + l2)`` over the rows of the leaf, without ``l1``. The steps are known with the next sums over
+        all workers.
 
         Parameters
         ----------
@@ -188,12 +194,16 @@ def newton_steps(
     sample_weight: FloatArray | None,
     l2: float,
     l1: float = 0.0,
-) -> FloatArray:
+) -> Callable[[], FloatArray]:
     """``sum(r) / (sum(curvature) + l2)`` over the rows of each leaf, the sum of r less ``l1``; 0 without curvature."""
-    G, D = leaf_sums(leaf, n_leaves, (r, curvature), sample_weight)
-    D += l2
-    G -= np.clip(G, -l1, l1)
-    return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
+    sums = workers().sum_later(leaf_sums(leaf, n_leaves, (r, curvature), sample_weight))
+
+    def steps() -> FloatArray:
+        G, D = sums()
+        G, D = G - np.clip(G, -l1, l1), D + l2
+        return np.asarray(np.divide(G, D, out=np.zeros(n_leaves), where=D > 0))
+
+    return steps
 
 
 def leaf_sums(
@@ -224,9 +234,15 @@ def _loss_sums(losses: FloatArray, sample_weight: FloatArray | None, rows: slice
     return float(losses @ weight), float(weight.sum())
 
 
-def _quotient(sums: Sequence[tuple[float, float]]) -> float:
-    """Quotient of the totals of pairs."""
-    return sum(total for total, _ in sums) / sum(weight for _, weight in sums)
+def _quotient(sums: Sequence[tuple[float, float]]) -> Callable[[], float]:
+    """Return a function for the quotient of the totals of pairs, those of other workers included."""
+    totals = workers().sum_later(np.array([sum(total for total, _ in sums), sum(weight for _, weight in sums)]))
+
+    def quotient() -> float:
+        total, weight = totals()
+        return float(total / weight)
+
+    return quotient
 
 
 class LogisticLoss(Loss):
@@ -238,7 +254,7 @@ class LogisticLoss(Loss):
     unit_dispersion = True
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([special.logit(np.average(y, weights=sample_weight))])
+        return np.array([special.logit(weighted_mean(y, sample_weight))])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         return _binary_derivatives(y, _expit(F))
@@ -303,7 +319,8 @@ class SoftmaxLoss(Loss):
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         counts = np.bincount(y.astype(np.intp), weights=sample_weight, minlength=self.n_outputs)
-        scores = np.log(counts / counts.sum())
+        totals = workers().sum(counts.astype(np.float64))
+        scores = np.log(totals / totals.sum())
         return np.asarray(scores - scores.mean())
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -343,7 +360,7 @@ class SquaredLoss(_RegressionLoss):
     """Half the squared error."""
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([np.average(y, weights=sample_weight)])
+        return np.array([weighted_mean(y, sample_weight)])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         return y - F, np.ones_like(F)
@@ -401,9 +418,9 @@ class QuantileLoss(_RegressionLoss):
         sample_weight: FloatArray | None,
         l2: float,
         l1: float = 0.0,
-    ) -> FloatArray:
+    ) -> Callable[[], FloatArray]:
         del r, curvature, l2, l1
-        return _leaf_quantiles(leaf, n_leaves, y - F, sample_weight, self.quantile)
+        return lambda: _leaf_quantiles(leaf, n_leaves, y - F, sample_weight, self.quantile)
 
 
 class HuberLoss(_RegressionLoss):
@@ -419,11 +436,12 @@ class HuberLoss(_RegressionLoss):
         self.delta = delta
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        F = np.array([np.median(y)], dtype=np.float64)
+        F = QuantileLoss(0.5).initial_score(y, None)
+        n = float(workers().sum(np.array(float(len(y)))))
         for _ in range(100):
             r, _ = self.residual(y, np.full((1, len(y)), F[0]))
-            inside = np.average(np.abs(y - F[0]) <= self.delta, weights=sample_weight)
-            step = np.average(r[0], weights=sample_weight) / max(inside, 1 / len(y))
+            inside = weighted_mean(np.abs(y - F[0]) <= self.delta, sample_weight)
+            step = weighted_mean(r[0], sample_weight) / max(inside, 1 / n)
             F += step
             if abs(step) <= 1e-12 * self.delta:
                 break
@@ -449,7 +467,7 @@ class PoissonLoss(Loss):
         _check_span(y, name)
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([np.log(max(np.average(y, weights=sample_weight), _LOWEST_MEAN))])
+        return np.array([np.log(max(weighted_mean(y, sample_weight), float(_LOWEST_MEAN)))])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean = np.exp(F)
@@ -472,7 +490,7 @@ class PoissonLoss(Loss):
         sample_weight: FloatArray | None,
         l2: float,
         l1: float = 0.0,
-    ) -> FloatArray:
+    ) -> Callable[[], FloatArray]:
         """Minimise the penalised loss of each leaf exactly: far below the counts, a Newton step explodes.
 
         The step s solves ``sum(mean) exp(s) + l2 s = sum(y)``, an increasing convex equation that Newton's method
@@ -480,15 +498,20 @@ class PoissonLoss(Loss):
         """
         del F, r
         w = 1 if sample_weight is None else sample_weight
-        Y = np.bincount(leaf, weights=y * w, minlength=n_leaves)
-        S = np.bincount(leaf, weights=curvature * w, minlength=n_leaves)
-        Y -= np.clip(Y - S, -l1, l1)
-        filled = S > 0
-        s = np.log(np.maximum(np.divide(Y, S, out=np.ones(n_leaves), where=filled), 1))
-        for _ in range(30):  # a leaf without counts and without penalty would go on for ever
-            slope = S * np.exp(s)
-            s -= np.divide(slope + l2 * s - Y, slope + l2, out=np.zeros(n_leaves), where=filled)
-        return np.asarray(s)
+        parts = [np.bincount(leaf, weights=v * w, minlength=n_leaves) for v in (y, curvature)]
+        sums = workers().sum_later(np.array(parts))
+
+        def steps() -> FloatArray:
+            Y, S = sums()
+            Y = Y - np.clip(Y - S, -l1, l1)
+            filled = S > 0
+            s = np.log(np.maximum(np.divide(Y, S, out=np.ones(n_leaves), where=filled), 1))
+            for _ in range(30):  # a leaf without counts and without penalty would go on for ever
+                slope = S * np.exp(s)
+                s -= np.divide(slope + l2 * s - Y, slope + l2, out=np.zeros(n_leaves), where=filled)
+            return np.asarray(s)
+
+        return steps
 
 
 def _check_span(y: FloatArray, name: str) -> None:
@@ -505,6 +528,8 @@ def _leaf_quantiles(
 
     Rows of equal weight w behave as w repeated rows; an empty leaf steps by 0.
     """
+    if workers().size > 1:
+        return quantiles(e, sample_weight, leaf, n_leaves, quantile)
     order = np.lexsort((e, leaf))
     e = np.asarray(e, dtype=np.float64)[order]
     w = np.ones(len(e)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[order]
@@ -547,7 +572,7 @@ class TweedieLoss(Loss):
             raise ValueError(f"loss='tweedie' needs a positive sum of {name}, but it is 0 in every row.")
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([np.log(np.average(y, weights=sample_weight))])
+        return np.array([np.log(weighted_mean(y, sample_weight))])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         pull, push = self._forces(y, F)
@@ -576,27 +601,31 @@ class TweedieLoss(Loss):
         sample_weight: FloatArray | None,
         l2: float,
         l1: float = 0.0,
-    ) -> FloatArray:
+    ) -> Callable[[], FloatArray]:
         """Minimise the penalised loss of each leaf exactly: far from the target, a Newton step explodes.
 
         The step s solves ``A exp((1 - p) s) - B exp((2 - p) s) = l2 s + l1 sign(s)``, whose left side falls: its root
         lies between 0 and ``log(A / B)``, where the penalties have no say.
         """
         del r, curvature
-        pull, push = self._forces(y, F)
-        A, B = leaf_sums(leaf, n_leaves, (pull, push), sample_weight)
-        ends = np.zeros(n_leaves)
-        filled = B > 0
-        with np.errstate(divide="ignore"):
-            ends[filled] = np.clip(np.log(A[filled] / B[filled]), -_LONGEST_STEP, _LONGEST_STEP)
-        pull_back = np.clip(A - B, -l1, l1)
-        near, far = np.zeros(n_leaves), ends
-        for _ in range(60):
-            middle = (near + far) / 2
-            slope = A * np.exp((1 - self.power) * middle) - B * np.exp((2 - self.power) * middle)
-            beyond = (slope - l2 * middle - pull_back) * ends < 0
-            near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
-        return (near + far) / 2
+        sums = workers().sum_later(leaf_sums(leaf, n_leaves, self._forces(y, F), sample_weight))
+
+        def steps() -> FloatArray:
+            A, B = sums()
+            ends = np.zeros(n_leaves)
+            filled = B > 0
+            with np.errstate(divide="ignore"):
+                ends[filled] = np.clip(np.log(A[filled] / B[filled]), -_LONGEST_STEP, _LONGEST_STEP)
+            pull_back = np.clip(A - B, -l1, l1)
+            near, far = np.zeros(n_leaves), ends
+            for _ in range(60):
+                middle = (near + far) / 2
+                slope = A * np.exp((1 - self.power) * middle) - B * np.exp((2 - self.power) * middle)
+                beyond = (slope - l2 * middle - pull_back) * ends < 0
+                near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
+            return (near + far) / 2
+
+        return steps
 
 
 class GammaLoss(TweedieLoss):
@@ -633,12 +662,13 @@ class ExpectileLoss(_RegressionLoss):
         self.link = "identity" if expectile == 0.5 else "quantile"
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        F = np.array([np.average(y, weights=sample_weight)], dtype=np.float64)
+        F = np.array([weighted_mean(y, sample_weight)])
+        largest = float(workers().max(np.abs(y).max(initial=0)))
         for _ in range(100):  # each step is exact unless it changes on which side rows lie
             w = self._weights(y, F) * (1 if sample_weight is None else sample_weight)
-            step = np.average(y, weights=w) - F[0]
+            step = weighted_mean(y, w) - F[0]
             F += step
-            if abs(step) <= 1e-14 * np.abs(y).max():
+            if abs(step) <= 1e-14 * largest:
                 break
         return F
 

@@ -18,12 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from scboost._arrays import FloatArray, IntArray, row_threads
-from scboost.boosting.content import Draws, Keys, row_keys
+from scboost._arrays import FloatArray, IntArray, Keys, row_threads
+from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
 from scboost.boosting.loop import ProjectorMaker, Round, Settings, State, boost, diverged, spectral_projector, start
 from scboost.boosting.losses import Loss
+from scboost.boosting.workers import workers
 
 
 @dataclass
@@ -63,8 +64,12 @@ class Rows:
         return self.weighted(mask if self.weight is None else self.weight * mask)
 
     def total_weight(self) -> float:
-        """Return the sum of the weights."""
-        return float(len(self)) if self.weight is None else float(self.weight.sum())
+        """Return the sum of the weights of the rows of all workers."""
+        return float(workers().sum(np.array(float(len(self)) if self.weight is None else self.weight.sum())))
+
+    def count(self) -> int:
+        """Return the number of rows of all workers."""
+        return int(workers().sum(np.array(float(len(self)))))
 
     def keys(self) -> Keys:
         """Return a number for each row that depends on its features only, computed once."""
@@ -240,7 +245,7 @@ class Run:
         if base is not None:
             prior = base.intercept
         elif not from_zero:
-            prior = loss.initial_score(rows.y, rows.weight)
+            prior = _initial_score(loss, rows)
         # Where only differences matter, the loop works on the centred target: a large mean would cost float32 digits.
         shift = prior[0] if loss.translation_invariant else 0.0
         if resume is None:
@@ -293,6 +298,16 @@ class Run:
             training.forget_last()
 
 
+def _initial_score(loss: Loss, rows: Rows) -> FloatArray:
+    """Best constant score; for a loss that knows nothing of workers, the mean of what each worker's rows ask for."""
+    others = workers()
+    if others.size == 1 or type(loss).__module__ == Loss.__module__:
+        return loss.initial_score(rows.y, rows.weight)
+    mass = Rows(None, rows.y, rows.weight).total_weight()
+    own = float(len(rows)) if rows.weight is None else float(rows.weight.sum())
+    return others.sum(own / mass * loss.initial_score(rows.y, rows.weight) if own else np.zeros(loss.n_outputs))
+
+
 class HeldOut:
     """Held-out rows among the rows of a run, of weight 0 there: every round scores them at no cost.
 
@@ -314,7 +329,7 @@ class HeldOut:
         self._chosen, self._loss, self._contributions = held_out, loss, contributions
         self._y = rows.y[held_out]
         self._weight = None if rows.weight is None else rows.weight[held_out]
-        self.weight = float(len(held_out)) if self._weight is None else float(self._weight.sum())
+        self.weight = Rows(None, self._y, self._weight).total_weight()
 
     def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
         """Mean loss; see :class:`Watch`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray, IntArray, map_blocks
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
+from scboost.boosting.workers import workers
 
 from . import import_xgboost
 from .document import NewestTrees, Tree
@@ -134,15 +136,37 @@ class XGBoostEngine(Engine):
         engine._renew()  # noqa: SLF001 - its own class
         return engine
 
-    def grow(self, target: FloatArray, curvature: FloatArray, seed: int) -> list[Learner]:
+    def measure(self, target: FloatArray, curvature: FloatArray) -> Callable[[], tuple[float, FloatArray]]:
+        """Return a function for the unit of the curvature, and of the target of each output, of shape (K, 1).
+
+        XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
+        """
+        squares = np.empty(target.shape, dtype=target.dtype)
+
+        def go(rows: slice) -> float:
+            np.multiply(target[:, rows], target[:, rows], out=squares[:, rows])
+            return float(curvature[:, rows].sum(dtype=np.float64))
+
+        mass = sum(map_blocks(go, target.shape[1]))
+        energies = np.add.reduce(squares, axis=1)
+        totals = workers().sum_later(np.array([*energies, mass, target.shape[1]], dtype=np.float64))
+
+        def units() -> tuple[float, FloatArray]:
+            *energies, mass, n = totals()
+            norm = np.sqrt(np.array(energies, dtype=target.dtype))[:, None]
+            if self._one_scale:
+                norm[:] = norm.max()
+            scale = np.where(norm > 0, norm / np.sqrt(n), 1).astype(np.float32)
+            return _unit(mass / (n * len(target))), scale
+
+        return units
+
+    def grow(
+        self, target: FloatArray, curvature: FloatArray, seed: int, measured: tuple[float, FloatArray] | None = None
+    ) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
+        unit, scale = self.measure(target, curvature)() if measured is None else measured
         grad = np.empty(target.shape, dtype=target.dtype)
-        # XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
-        unit = self._measure(target, curvature, grad)
-        norm = np.sqrt(np.add.reduce(grad, axis=1, keepdims=True))
-        if self._one_scale:
-            norm[:] = norm.max()
-        scale = np.where(norm > 0, norm / np.sqrt(target.shape[1]), 1).astype(np.float32)
         if self._offers_some:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
@@ -179,16 +203,6 @@ class XGBoostEngine(Engine):
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
         return learners
 
-    @staticmethod
-    def _measure(target: FloatArray, curvature: FloatArray, squares: FloatArray) -> float:
-        """Return the unit of the curvature, and put the squares of the target where told, in one pass."""
-
-        def go(rows: slice) -> float:
-            np.multiply(target[:, rows], target[:, rows], out=squares[:, rows])
-            return float(curvature[:, rows].sum(dtype=np.float64))
-
-        return _unit(sum(map_blocks(go, target.shape[1])) / curvature.size)
-
     def _read_margin(self) -> FloatArray:
         # The full margin, never a range of rounds: a range read from the training matrix spoils its cache.
         margin = self._booster.predict(self.matrix, output_margin=True, validate_features=False)
@@ -208,7 +222,7 @@ class XGBoostEngine(Engine):
         if not self._monotone or learner.leaf is None:
             return values
         tree: Tree = learner.model
-        mass = leaf_sums(learner.leaf, len(values), (curvature,), None)[0]
+        mass = workers().sum(leaf_sums(learner.leaf, len(values), (curvature,), None)[0])
         left, right = tree["left_children"], tree["right_children"]
         total = np.zeros(len(left))
         weight = np.zeros(len(left))
@@ -268,6 +282,8 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     """
     order = np.argsort(values)
     levels = values[order].astype(np.float64)
+    if not len(margin):
+        return np.zeros(0, dtype=np.intp)
     ends = map_blocks(lambda rows: max(float(margin[rows].max()), -float(margin[rows].min())), len(margin))
     error = _EPS * (max(ends) + max(-levels[0], levels[-1]))
     if np.diff(levels).min(initial=np.inf) <= 2 * error:

@@ -1,0 +1,87 @@
+"""Workers that share a fit through XGBoost's own collective, which grows the trees of all of them."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray
+from scboost.boosting.workers import WorkerError, Workers, sharing
+
+from . import import_xgboost
+
+
+class CollectiveWorkers(Workers):
+    """The workers of XGBoost's collective; to be made inside its context.
+
+    Attributes
+    ----------
+    calls, numbers : int
+        Collective calls so far, and numbers of eight bytes in them.
+    seconds : float
+        Time spent in them, waiting for others included.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        collective = import_xgboost().collective
+        self._collective = collective
+        self.rank, self.size = collective.get_rank(), collective.get_world_size()
+        self.calls = self.numbers = 0
+        self.seconds = 0.0
+
+    def sum(self, values: FloatArray) -> FloatArray:
+        """Sum; see :class:`Workers`."""
+        return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.SUM)
+
+    def max(self, values: FloatArray) -> FloatArray:
+        """Largest; see :class:`Workers`."""
+        return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.MAX)
+
+    def gather(self, value: Any) -> list[Any]:
+        """All values, pickled on their way: workers of one fit trust each other; see :class:`Workers`."""
+        data = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
+        lengths = np.zeros(self.size)
+        lengths[self.rank] = len(data)
+        ends = np.cumsum(self.sum(lengths)).astype(np.intp)
+        joined = np.zeros(ends[-1], dtype=np.uint8)
+        joined[ends[self.rank] - len(data) : ends[self.rank]] = data
+        joined = self._reduce(joined, self._collective.Op.BITWISE_OR)
+        return [pickle.loads(part.tobytes()) for part in np.split(joined, ends[:-1])]  # noqa: S301
+
+    def _reduce(self, values: npt.NDArray[Any], op: Any) -> npt.NDArray[Any]:
+        begin = time.perf_counter()
+        try:
+            result = self._collective.allreduce(values, op).reshape(values.shape)
+        except import_xgboost().core.XGBoostError as error:
+            raise WorkerError(f"Another worker does not answer any more: {_first_line(error)}") from error
+        self.calls += 1
+        self.numbers += -(-values.nbytes // 8)
+        self.seconds += time.perf_counter() - begin
+        return np.asarray(result)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
+
+
+@contextmanager
+def joined(arguments: dict[str, Any]) -> Iterator[CollectiveWorkers]:
+    """Join the workers that a tracker brings together.
+
+    Parameters
+    ----------
+    arguments : dict
+        Of :class:`xgboost.collective.CommunicatorContext`: the tracker's ``worker_args()``, with the number of this
+        worker as ``dmlc_task_id``.
+    """
+    with import_xgboost().collective.CommunicatorContext(**arguments):
+        workers = CollectiveWorkers()
+        with sharing(workers):
+            yield workers
