@@ -17,6 +17,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:The model has no trees")
 FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 
 
+def with_many_categories():
+    """Two categorical columns, of few and of many categories, with missing ones among them."""
+    rng = np.random.default_rng(0)
+    few, many = rng.integers(3, size=900), rng.integers(70, size=900)
+    table = pd.DataFrame({"few": pd.Categorical(few), "many": pd.Categorical(many), "x": rng.normal(size=900)})
+    table.loc[::7, "many"] = table.loc[::9, "few"] = np.nan
+    return table, np.where(many % 3 == 0, 2.0, 0) * (few == 1) + table["x"] + (many > 60)
+
+
 def with_gaps(data):
     X, y = data
     X = X.astype(np.float32)
@@ -46,6 +55,8 @@ CASES = {
     "sparse": (SCBoostClassifier, {}, sparse_rows),
     "regression": (SCBoostRegressor, {}, lambda: with_gaps(real_target())),
     "far away": (SCBoostRegressor, {}, lambda: (real_target()[0], real_target()[1] + 1e4)),
+    "categories": (SCBoostRegressor, {"n_estimators": 30}, with_many_categories),
+    "colours": (SCBoostClassifier, {}, coloured),
     "poisson": (SCBoostRegressor, {"loss": "poisson"}, lambda: (real_target()[0], 10 * np.abs(real_target()[1]))),
     "quantile": (SCBoostRegressor, {"loss": "quantile", "quantile": 0.3}, real_target),
 }
@@ -69,6 +80,8 @@ def close(found, wanted):
 
 def dense(X):
     """Rows for those who take dense ones only: NaN where nothing is stored."""
+    if isinstance(X, pd.DataFrame):
+        return X
     if not sparse.issparse(X):
         return np.asarray(X, dtype=np.float32)
     filled = X.toarray()
@@ -92,7 +105,7 @@ def test_onnx(case):
     model, X = fitted(case)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     # A model of sparse rows takes zeros as they are: the graph knows that they are missing.
-    rows = X.toarray() if sparse.issparse(X) else dense(X)
+    rows = X.toarray() if sparse.issparse(X) else numeric_rows(model, X)
     *label, found = session.run(None, {"X": rows})
     close(found, expected(model, X))
     if label:
@@ -121,16 +134,32 @@ def test_treelite(case):
     close(found, wanted[:, -found.shape[1] :])
 
 
-def test_categories_by_name_by_number_or_not_at_all():
-    table, y = coloured()
-    model = SCBoostClassifier(**FAST).fit(table, y)
-    close(model.to_xgboost().predict_proba(table), model.predict_proba(table))
+def test_unseen_categories_and_numbers_outside_of_the_table():
+    runtime = pytest.importorskip("onnxruntime")
+    model, table = fitted("categories")
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    unseen = table.assign(many=pd.Categorical([1000] * 900), few=pd.Categorical([1, 77, None] * 300))
+    close(session.run(None, {"X": numeric_rows(model, unseen)})[0], model.predict(unseen))
+    rows = numeric_rows(model, table)
+    rows[:, 1] = np.resize([-1, 70, 71, 1e6, np.nan], len(rows))
+    close(session.run(None, {"X": rows})[0], model._ensemble.scores(rows)[0])
+
+
+def test_several_quantiles():
+    X, y = with_gaps(real_target())
+    given = {**FAST, "n_estimators": 40, "learning_rate": 1.0, "min_child_weight": 1.0}
+    model = SCBoostRegressor(loss="quantile", quantile=[0.4, 0.5, 0.6], **given).fit(X, y)
+    wanted = model.predict(X)
+    # The native model does not know that quantiles must not cross.
+    native = model.to_xgboost().predict(X)
+    assert (np.diff(native, axis=1) < 0).any()
+    close(np.sort(native, axis=1), wanted)
     treelite = pytest.importorskip("treelite")
-    found = treelite.gtil.predict(to_treelite(model), numeric_rows(model, table)).ravel()
-    close(found, model.predict_proba(table)[:, 1])
-    pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match="to_onnx cannot store categorical columns"):
-        to_onnx(model)
+    found = treelite.gtil.predict(to_treelite(model), X).reshape(len(X), 3)
+    close(np.sort(found, axis=1), wanted)
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    close(session.run(None, {"X": X})[0], wanted)
 
 
 @pytest.mark.parametrize("case", ["binary", "classes", "regression", "poisson"])

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import mean_gamma_deviance, mean_pinball_loss, mean_tweedie_deviance
 
 from data_makers import real_target
-from scboost import Checkpoint, SCBoostRegressor, load_model, to_onnx
+from scboost import Checkpoint, SCBoostRegressor, load_model
 from scboost.losses import ExpectileLoss, HuberLoss, Loss, QuantilesLoss, SoftmaxLoss, SquaredLoss
 
 PLAIN = {"projection_strength": 0.0, "exploration": 0.0, "max_depth": 3, "max_leaves": None, "reg_lambda": 0.0}
@@ -95,8 +95,6 @@ def test_several_quantiles_do_not_cross_and_cover_what_they_say(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X[3000:]), predicted)
     with pytest.raises(ValueError, match=r"coverage=0.5 needs the quantiles 0.25 and 0.75"):
         model.predict_interval(X, coverage=0.5)
-    with pytest.raises(ValueError, match="cannot store a model of several quantiles"):
-        to_onnx(model)
     with pytest.raises(ValueError, match="predicts several"):
         model.score(X, y)
 

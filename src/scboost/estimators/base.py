@@ -568,7 +568,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Returns
         -------
         xgboost.XGBClassifier or xgboost.XGBRegressor
-            With the same predictions up to float32. The classifier's labels are the positions in ``classes_``.
+            With the same predictions up to float32. The classifier's labels are the positions in ``classes_``. Several
+            quantiles come unsorted.
 
         Examples
         --------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from scboost._arrays import ArrayLike, FloatArray
+from scboost._arrays import ArrayLike
 from scboost.xgb import import_xgboost
 from scboost.xgb.document import Tree, leaves
 from scboost.xgb.ensemble import TreeEnsemble
@@ -83,14 +83,15 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     Parameters
     ----------
     model : SCBoostClassifier or SCBoostRegressor
-        Fitted, with XGBoost's trees and without categorical columns: ONNX's trees compare numbers.
+        Fitted, with XGBoost's trees.
 
     Returns
     -------
     onnx.ModelProto
-        With the input ``X``, float32 of shape (n, n_features), where NaN is missing. A classifier has the outputs
-        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes); a regressor has ``prediction`` of shape
-        (n,). Sums are float32's.
+        With the input ``X``, float32 of shape (n, n_features), where NaN is missing and categories are the numbers that
+        :func:`numeric_rows` gives them. A classifier has the outputs ``label`` of shape (n,) and ``probabilities`` of
+        shape (n, n_classes); a regressor has ``prediction`` of shape (n,), or (n, n_quantiles) for several quantiles.
+        Sums are float32's.
 
     Examples
     --------
@@ -106,16 +107,6 @@ def to_onnx(model: Any) -> onnx.ModelProto:
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: `pip install 'scboost[export]'`.") from error
-    if model._columns is not None:
-        raise ValueError(
-            "to_onnx cannot store categorical columns, because ONNX's trees compare numbers; use save_model, "
-            "to_xgboost or to_treelite, or fit on numbers, such as those of an OrdinalEncoder."
-        )
-    if ensemble.n_outputs > 1 and not is_classifier(model):
-        raise ValueError(
-            "to_onnx cannot store a model of several quantiles; use save_model, to_xgboost or to_treelite, or fit one "
-            "model for each."
-        )
     helper = onnx.helper
     nodes, source = [], "X"
     if model._sparse:
@@ -135,6 +126,10 @@ def to_onnx(model: Any) -> onnx.ModelProto:
             helper.make_tensor_value_info("label", kind, [None]),
             helper.make_tensor_value_info("probabilities", onnx.TensorProto.FLOAT, [None, len(model.classes_)]),
         ]
+    elif ensemble.n_outputs > 1:  # quantiles, which must not cross
+        constants["all"] = np.array([ensemble.n_outputs], dtype=np.int64)
+        nodes.append(helper.make_node("TopK", ["scores", "all"], ["prediction", "order"], axis=1, largest=0))
+        outputs = [helper.make_tensor_value_info("prediction", onnx.TensorProto.FLOAT, [None, ensemble.n_outputs])]
     else:
         link = "Exp" if ensemble.document().objective == "count:poisson" else "Identity"
         constants["column"] = np.array([1], dtype=np.int64)
@@ -185,23 +180,39 @@ def _onnx_trees(ensemble: TreeEnsemble, source: str) -> onnx.NodeProto:
 
 
 def _onnx_tree(number: int, tree: Tree, output: int) -> dict[str, list[Any]]:
+    """One tree as ONNX's lists by node.
+
+    A split on categories is a chain of nodes that each compare with one of them: the members of the set go right, as in
+    XGBoost, and what equals none of them goes left. All nodes of a chain share the right child, as run times expect.
+    """
     leaf = leaves(tree)
     n = len(leaf)
+    nodes = {
+        "featureids": np.where(leaf, 0, tree["split_indices"]).tolist(),
+        "modes": ["LEAF" if is_leaf else "BRANCH_LT" for is_leaf in leaf],
+        "values": np.where(leaf, 0, tree["split_conditions"]).tolist(),
+        "truenodeids": np.where(leaf, 0, tree["left_children"]).tolist(),
+        "falsenodeids": np.where(leaf, 0, tree["right_children"]).tolist(),
+        "missing_value_tracks_true": np.where(leaf, 0, tree["default_left"]).tolist(),
+    }
+    sets = np.split(tree["categories"], tree["categories_segments"][1:])
+    for node, members in zip(tree["categories_nodes"].tolist(), sets, strict=False):  # without a split, one empty set
+        column, _, _, left, right, missing_left = (values[node] for values in nodes.values())
+        places = [node, *range(n, n + len(members) - 1)]
+        n += len(places) - 1
+        for place, category, next_place in zip(places, members.tolist(), [*places[1:], left], strict=True):
+            link = column, "BRANCH_EQ", float(category), right, next_place, 1 - missing_left
+            for values, value in zip(nodes.values(), link, strict=True):
+                values[place : place + 1] = [value]
     at_leaves = np.flatnonzero(leaf)
-    values: FloatArray = tree["split_conditions"]
     return {
         "nodes_treeids": [number] * n,
         "nodes_nodeids": list(range(n)),
-        "nodes_featureids": np.where(leaf, 0, tree["split_indices"]).tolist(),
-        "nodes_modes": ["LEAF" if is_leaf else "BRANCH_LT" for is_leaf in leaf],
-        "nodes_values": np.where(leaf, 0, values).tolist(),
-        "nodes_truenodeids": np.where(leaf, 0, tree["left_children"]).tolist(),
-        "nodes_falsenodeids": np.where(leaf, 0, tree["right_children"]).tolist(),
-        "nodes_missing_value_tracks_true": np.where(leaf, 0, tree["default_left"]).tolist(),
+        **{f"nodes_{name}": column for name, column in nodes.items()},
         "target_treeids": [number] * len(at_leaves),
         "target_nodeids": at_leaves.tolist(),
         "target_ids": [int(output)] * len(at_leaves),
-        "target_weights": values[at_leaves].tolist(),
+        "target_weights": tree["split_conditions"][at_leaves].tolist(),
     }
 
 
