@@ -12,7 +12,22 @@ import pytest
 from scboost_lab import cli, datasets, reproduce, reproduction_page
 from scboost_lab.datasets import content_checksum
 from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER
-from scboost_lab.reproduce import DRAWN, EXPERIMENTS, OVER, TRAINING_ROWS, UNDER, run, values_that_differ
+from scboost_lab.reproduce import (
+    ALL_ROWS,
+    DISTINCT,
+    DRAWN,
+    EXPERIMENTS,
+    OVER,
+    SIGN,
+    SMOTE,
+    SMOTE_INSIDE,
+    TEST_WEIGHTS,
+    TRAINING_ROWS,
+    TRAINING_SIGN,
+    UNDER,
+    run,
+    values_that_differ,
+)
 from scboost_lab.reproduction_page import paper, section, write_page
 from scboost_lab.results import KEY, Results, StorageError
 from scboost_lab.runner import Task
@@ -134,6 +149,61 @@ def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
     assert all(y_test.mean() == 0.5 for *_, y_test in fits[2:])
     reproduce.leaky(Task("QSAR", "RF", 1), EXPERIMENTS["protocols"].settings[DRAWN], data_dir)
     assert rows_of(np.vstack([fits[4][0], fits[4][2]])) != rows_of(np.vstack([fits[5][0], fits[5][2]]))
+
+
+def test_smote_draws_points_between_rows_of_the_smaller_class():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.repeat([1, 0], [12, 48])
+    filled, labels = datasets.smote(X, y, seed=1, n_neighbors=3)
+    assert filled[:60].tolist() == X.tolist()
+    assert labels.tolist() == [*y, *[1] * 36]
+    ends = X[:12]
+    directions = ends[:, None] - ends
+    for point in filled[60:]:
+        to_ends = ends - point
+        between = np.einsum("id,jd->ij", to_ends, to_ends) < 0
+        across = to_ends[:, None, 0] * directions[..., 1] - to_ends[:, None, 1] * directions[..., 0]
+        assert np.any(between & (np.abs(across) < 1e-12))
+
+
+def test_smote_and_equal_rows_change_what_they_name(data_dir, fits):
+    task, settings = Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings
+    for setting in (SMOTE, SMOTE_INSIDE, DISTINCT):
+        reproduce.leaky(task, settings[setting], data_dir)
+    reproduce.defaults(task, {}, data_dir)
+    before, inside, distinct, honest = fits
+    assert [len(X) + len(X_test) for X, _, X_test, _ in (before, distinct)] == [2 * (N - POSITIVE), N]
+    assert inside[1].mean() == before[3].mean() == 0.5
+    assert inside[2].tolist() == honest[2].tolist()
+    assert rows_of(inside[0]) > rows_of(honest[0])
+
+
+def test_equal_rows_are_removed(fits, monkeypatch):
+    X, y = np.repeat(np.arange(40.0), 2)[:, None], np.repeat([0, 1], 40)
+    monkeypatch.setattr(reproduce, "prepared", lambda *_: datasets.Dataset("QSAR", X, y, "", ""))
+    reproduce.leaky(Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings[DISTINCT], None)
+    ((X_train, _, X_test, _),) = fits
+    assert len(X_train) + len(X_test) == 40
+    assert rows_of(X_train) | rows_of(X_test) == rows_of(X)
+
+
+def test_labels_get_in_where_the_protocol_says(data_dir, monkeypatch):
+    seen = []
+    monkeypatch.setattr(reproduce, "fit_and_score", lambda *rows, **given: seen.append((rows[1:], given)) or {})
+    task = Task("QSAR", SCBOOST_PAPER, 0)
+    reproduce.defaults(task, {}, data_dir)
+    for setting in (TEST_WEIGHTS, ALL_ROWS, SIGN, TRAINING_SIGN):
+        reproduce.leaky(task, EXPERIMENTS["protocols"].settings[setting], data_dir)
+    (honest, none), (weights, given), (everything, _), (sign, _), (training_sign, _) = seen
+    assert not none
+    assert all(np.array_equal(a, b) for a, b in zip(weights, honest, strict=True))
+    assert np.array_equal(given["X_val"], honest[2])
+    assert np.array_equal(given["y_val"], honest[3])
+    assert np.array_equal(everything[0], honest[0])
+    assert rows_of(everything[2]) == rows_of(honest[0]) | rows_of(honest[2])
+    for X, y in (sign[:2], sign[2:], training_sign[:2]):
+        assert np.array_equal(X[:, -1] > 0, y == 1)
+    assert np.isnan(training_sign[2][:, -1]).all()
 
 
 def test_the_literal_algorithm_reports_its_collapse(data_dir, tmp_path):

@@ -429,6 +429,42 @@ def oversample(y: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     return np.concatenate([np.arange(len(y)), repeats])
 
 
+def smote(
+    X: NDArray[np.float64], y: NDArray[np.int64], seed: int, n_neighbors: int = 5
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Fill the smaller class up to the size of the larger with points between its rows and their neighbours.
+
+    A new point is drawn evenly between a random row of the smaller class and one of its nearest neighbours of that
+    class: the method named SMOTE.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+        Labels 0 and 1.
+    seed : int
+    n_neighbors : int
+        Neighbours of a row to choose from.
+
+    Returns
+    -------
+    X : ndarray of shape (m, d)
+        All rows, then the new ones.
+    y : ndarray of shape (m,)
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    rng = np.random.default_rng(seed)
+    label = int(2 * y.sum() < len(y))
+    rows = X[y == label]
+    neighbours = NearestNeighbors(n_neighbors=n_neighbors + 1).fit(rows).kneighbors(rows, return_distance=False)[:, 1:]
+    n_new = len(y) - 2 * len(rows)
+    first = rng.integers(len(rows), size=n_new)
+    second = neighbours[first, rng.integers(n_neighbors, size=n_new)]
+    new = rows[first] + rng.random((n_new, 1)) * (rows[second] - rows[first])
+    return np.vstack([X, new]), np.concatenate([y, np.full(n_new, label)])
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Describe ``scboost-lab datasets``."""
     parser.description = "List the paper's ten data sets; with --check load and verify each."

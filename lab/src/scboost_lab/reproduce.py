@@ -36,6 +36,7 @@ from scboost_lab.datasets import (
     oversample,
     prepared,
     resolve_data_dir,
+    smote,
     undersample,
     whole,
 )
@@ -97,18 +98,31 @@ def label_noise(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
 
 def leaky(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """Score under a protocol other than the honest one, to see which figures it gives."""
+    seed = task.seed + task.fold if params.get("anew") else task.seed
+    dataset = whole(task.dataset, data_dir) if "resample" in params else prepared(task.dataset, data_dir, task.seed)
+    X, y = dataset.X, dataset.y
+    if params.get("distinct"):
+        rows = np.sort(np.unique(np.column_stack([X, y]), axis=0, return_index=True)[1])
+        X, y = X[rows], y[rows]
     if "resample" in params:
-        dataset = whole(task.dataset, data_dir)
-        seed = task.seed + task.fold if params.get("anew") else task.seed
-        rows = params["resample"](dataset.y, seed)
-    else:
-        dataset = prepared(task.dataset, data_dir, task.seed)
-        rows = np.arange(len(dataset.y))
-    X, y = dataset.X[rows], dataset.y[rows]
+        rows = params["resample"](y, seed)
+        X, y = X[rows], y[rows]
+    if params.get("smote") == "before":
+        X, y = smote(X, y, seed)
     train, test = folds(y, task.seed)[task.fold]
+    if "residual_sign" in params:
+        # With scores of zero the residual is y - 1/2, and its sign is the label.
+        sign = np.sign(y - 0.5)
+        if params["residual_sign"] == "training rows":
+            sign[test] = np.nan
+        X = np.column_stack([X, sign])
     if params.get("train_on_test"):
         train = np.arange(len(y))
-    return fit_and_score(_model(task, params.get("model", {})), X[train], y[train], X[test], y[test])
+    X_train, y_train = smote(X[train], y[train], seed) if params.get("smote") == "inside" else (X[train], y[train])
+    if params.get("score_all"):
+        test = np.arange(len(y))
+    given = {"X_val": X[test], "y_val": y[test]} if params.get("weights_from_test") else {}
+    return fit_and_score(_model(task, params.get("model", {})), X_train, y_train, X[test], y[test], **given)
 
 
 def _with_all_learners(task: Task, params: Mapping[str, Any]) -> Any:
@@ -305,6 +319,12 @@ OVER, UNDER = "over-sampled before the split", "under-sampled before the split"
 DRAWN = "both classes drawn with replacement"
 ORDINARY = "without natural gradients"
 DRAWN_ORDINARY = f"{DRAWN}, {ORDINARY}"
+SMOTE, SMOTE_INSIDE = "SMOTE before the split", "SMOTE in the training fold"
+DISTINCT = "equal rows removed"
+DISTINCT_OVER, DISTINCT_SMOTE = f"{DISTINCT}, {OVER}", f"{DISTINCT}, {SMOTE}"
+TEST_WEIGHTS = "weights learnt on the test fold"
+ALL_ROWS = "scored on training and test rows"
+SIGN, TRAINING_SIGN = "sign of the residual as a column", "sign of the residual as a column, test rows without it"
 PROTOCOLS: dict[str, dict[str, Any]] = {
     TRAINING_ROWS: {"train_on_test": True},
     OVER: {"resample": oversample},
@@ -312,18 +332,31 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     # Which rows are drawn moves a figure by some 0.01: a new draw for each fold takes the mean over ten.
     DRAWN: {"resample": partial(undersample, replace=True), "anew": True},
     ORDINARY: {"model": {"natural_gradient": False}},
+    SMOTE: {"smote": "before"},
+    SMOTE_INSIDE: {"smote": "inside"},
+    DISTINCT: {"distinct": True},
+    TEST_WEIGHTS: {"weights_from_test": True},
+    ALL_ROWS: {"score_all": True},
+    SIGN: {"residual_sign": "all rows"},
+    TRAINING_SIGN: {"residual_sign": "training rows"},
 }
 PROTOCOLS[DRAWN_ORDINARY] = PROTOCOLS[DRAWN] | PROTOCOLS[ORDINARY]
+PROTOCOLS[DISTINCT_OVER] = PROTOCOLS[DISTINCT] | PROTOCOLS[OVER]
+PROTOCOLS[DISTINCT_SMOTE] = PROTOCOLS[DISTINCT] | PROTOCOLS[SMOTE]
 
 
 _FOUR = ("RF", "LGBM", *SCBOOSTS)
+_SIX = ("QSAR", "Jasmine", "Scene", "Madelon", "Elevators", "Bioresponse")
 _LEAKS: dict[str, dict[str, Sequence[str]]] = {  # the methods that are run on each set
-    TRAINING_ROWS: dict.fromkeys(("QSAR", "Jasmine", "Scene", "Madelon", "Elevators", "Bioresponse"), _FOUR),
+    TRAINING_ROWS: dict.fromkeys(_SIX, _FOUR),
     OVER: {"QSAR": METHODS, "Scene": ("XGB", *_FOUR)},
     UNDER: dict.fromkeys(("QSAR", "Scene"), METHODS),
     DRAWN: dict.fromkeys(("QSAR", "Creditcard", "Scene"), METHODS),
     ORDINARY: dict.fromkeys(("Letter", "Pol"), ("NGB",)),
     DRAWN_ORDINARY: dict.fromkeys(("QSAR", "Scene"), ("NGB",)),
+    **{each: {"QSAR": BASELINES} for each in (SMOTE, SMOTE_INSIDE, DISTINCT, DISTINCT_OVER, DISTINCT_SMOTE)},
+    **{each: dict.fromkeys((*_SIX, "Creditcard"), (SCBOOST_PAPER,)) for each in (TEST_WEIGHTS, ALL_ROWS)},
+    **{each: dict.fromkeys(("QSAR", "Jasmine"), (SCBOOST_PAPER,)) for each in (SIGN, TRAINING_SIGN)},
 }
 
 

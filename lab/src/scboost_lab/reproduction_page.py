@@ -17,7 +17,24 @@ from scboost_lab.comparisons import mean_ranks, wilcoxon_mark
 from scboost_lab.datasets import REGISTRY
 from scboost_lab.models import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER
 from scboost_lab.page import fill, made_with, number, sections, table, template, write
-from scboost_lab.reproduce import DRAWN, DRAWN_ORDINARY, EXPERIMENTS, ORDINARY, OVER, TRAINING_ROWS, UNDER
+from scboost_lab.reproduce import (
+    ALL_ROWS,
+    DISTINCT,
+    DISTINCT_OVER,
+    DISTINCT_SMOTE,
+    DRAWN,
+    DRAWN_ORDINARY,
+    EXPERIMENTS,
+    ORDINARY,
+    OVER,
+    SIGN,
+    SMOTE,
+    SMOTE_INSIDE,
+    TEST_WEIGHTS,
+    TRAINING_ROWS,
+    TRAINING_SIGN,
+    UNDER,
+)
 from scboost_lab.results import Results, storage
 from scboost_lab.scoring import HIGHER_IS_BETTER, N_FOLDS
 
@@ -633,17 +650,33 @@ def _why(out: Path) -> dict[str, object]:
         found = _gaps(results, dataset, setting, ("ACC",))
         return f"{np.mean(found):.3f} ({sum(gap <= 0.01 for gap in found)} of {len(found)})" if found else "-"
 
-    schemes = (UNDER, OVER, DRAWN)
-    resampled = [
-        [dataset, nearness(honest, dataset, ""), *(nearness(other, dataset, scheme) for scheme in schemes)]
-        for dataset in ("QSAR", "Scene", "Creditcard")
-        if dataset in sets_of(other)
-    ]
+    schemes = (UNDER, OVER, DRAWN, SMOTE, SMOTE_INSIDE, DISTINCT, DISTINCT_OVER, DISTINCT_SMOTE)
+    balanced = [dataset for dataset in ("QSAR", "Scene", "Creditcard") if dataset in sets_of(other)]
+    resampled = [["honest protocol", *(nearness(honest, dataset, "") for dataset in balanced)]]
+    resampled += [[scheme, *(nearness(other, dataset, scheme) for dataset in balanced)] for scheme in schemes]
     leaks = [
         [dataset, method, *compared(dataset, method, "ACC", TRAINING_ROWS, 3)]
         for dataset, method in product(sets_of(other), (SCBOOST_PAPER, SCBOOST, "RF", "LGBM"))
         if other.select(**at(dataset, method, TRAINING_ROWS))
     ]
+    ways = (TEST_WEIGHTS, ALL_ROWS, SIGN, TRAINING_SIGN)
+    seen = [dataset for dataset in sets_of(other) if other.select(**at(dataset, SCBOOST_PAPER, ALL_ROWS))]
+    labels_seen = [
+        [
+            dataset,
+            *compared(dataset, SCBOOST_PAPER, "ACC", ways[0], 3),
+            *(number(other.mean("ACC", **at(dataset, SCBOOST_PAPER, way)), 3) for way in ways[1:]),
+        ]
+        for dataset in seen
+    ]
+    away = {
+        f"{dataset}, {way}": abs(
+            other.mean("ACC", **at(dataset, SCBOOST_PAPER, way)) - printed("table1", dataset, SCBOOST_PAPER, "ACC")
+        )
+        for dataset, way in product(seen, ways)
+        if other.select(**at(dataset, SCBOOST_PAPER, way))
+    }
+    nearest = min(away, key=away.__getitem__, default="(not run)")
     ordinary = [
         [dataset, metric, *compared(dataset, "NGB", metric, ORDINARY, 4)]
         for dataset, metric in product(sets_of(other), METRICS)
@@ -681,7 +714,11 @@ def _why(out: Path) -> dict[str, object]:
         "balanced_rows": " and ".join(map(str, twice.values())),
         "balanced_distance": number(max(_from_whole(name, n) for name, n in twice.items()), 2),
         "whole_distance": number(max(_from_whole(name, REGISTRY[name].n_rows) for name in twice), 2),
-        "resampled": _indented(["dataset", "honest protocol", *schemes], resampled),
+        "external_distance": number(_from_whole("QSAR", 1725), 2),
+        "labels_seen": _indented(["dataset", "printed", "honest protocol", *ways], labels_seen),
+        "nearest": nearest,
+        "nearest_gap": number(away.get(nearest, np.nan), 3),
+        "resampled": _indented(["protocol", *balanced], resampled if balanced else []),
         "scene_ngb": ", ".join(
             f"{name} {number(other.mean('ACC', **at('Scene', 'NGB', setting)), 3)}" for name, setting in scene
         )

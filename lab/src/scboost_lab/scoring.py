@@ -61,11 +61,11 @@ def scores(y: NDArray[np.int64], probability: NDArray[np.float64]) -> dict[str, 
 
 
 def timed(
-    model: Any, X_train: Any, y_train: Any, X_test: Any, method: str = "predict_proba"
+    model: Any, X_train: Any, y_train: Any, X_test: Any, method: str = "predict_proba", **given: Any
 ) -> tuple[Any, dict[str, float]]:
-    """Fit, predict, and return the predictions with the seconds that both took."""
+    """Fit with what else is given, predict, and return the predictions with the seconds that both took."""
     start = time.perf_counter()
-    model.fit(X_train, y_train)
+    model.fit(X_train, y_train, **given)
     fitted = time.perf_counter()
     found = np.asarray(getattr(model, method)(X_test), dtype=np.float64)
     seconds = {"fit_seconds": fitted - start, "predict_seconds": time.perf_counter() - fitted}
@@ -78,9 +78,10 @@ def fit_and_score(
     y_train: NDArray[np.int64],
     X_test: NDArray[np.float64],
     y_test: NDArray[np.int64],
+    **given: Any,
 ) -> dict[str, float]:
-    """Fit a model of two classes, predict, and return the `SCORE_COLUMNS`."""
-    probability, seconds = timed(model, X_train, y_train, X_test)
+    """Fit a model of two classes with what else is given, predict, and return the `SCORE_COLUMNS`."""
+    probability, seconds = timed(model, X_train, y_train, X_test, **given)
     return {**scores(y_test, probability[:, 1]), **seconds}
 
 
