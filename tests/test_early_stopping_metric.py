@@ -50,9 +50,49 @@ def test_numbers_with_weights_and_resuming_bit_for_bit():
     np.testing.assert_array_equal(parts.training_log_["validation_loss"], model.training_log_["validation_loss"])
 
 
-def test_a_metric_without_validation_rows_and_an_unknown_one_are_refused():
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_folds_choose_the_rounds_by_the_metric(shift):
+    X, y = real_target(n=300)
+    y = y + shift
+    folds = [(np.arange(300)[np.arange(300) % 3 != k], np.arange(300)[np.arange(300) % 3 == k]) for k in (0, 1)]
+    weight = np.linspace(1, 3, 300)
+    given = {"cv": folds, "random_state": 0, "n_jobs": 1, "exploration": 0.0}
+    scores = []
+
+    def scorer(model, F, target, sample_weight):  # a scorer of one's own sees what it is asked to score
+        scores.append((len(target), sample_weight.sum(), -mean_absolute_error(target, model.predict(F))))
+        return scores[-1][2]
+
+    model = SCBoostRegressor(early_stopping_metric=scorer, **given).fit(X, y, sample_weight=weight)
+    pooled = -model.choosing_log_["validation_loss"]
+    first, second = np.array(scores[::2]), np.array(scores[1::2])
+    np.testing.assert_allclose(first[0, :2], [100, weight[::3].sum()])
+    masses = first[0, 1], second[0, 1]
+    np.testing.assert_allclose(pooled, np.average([first[:, 2], second[:, 2]], axis=0, weights=masses))
+    assert scores[0][2] > -5  # of the order of the target's spread, whatever its mean
+    rate = model.learning_rate_
+    best = SCBoostRegressor(n_estimators=model.n_estimators_, learning_rate=rate, **given).fit(X, y, weight)
+    np.testing.assert_array_equal(best.predict(X), model.predict(X))
+
+
+def test_the_metric_chooses_other_rounds_than_the_loss():
+    X, y = two_classes(n=400, flip=0.3)
+    by_loss = SCBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
+    by_score = SCBoostClassifier(early_stopping_metric="roc_auc", random_state=0, n_jobs=1).fit(X, y)
+    assert (by_score.choosing_log_["validation_loss"] < 0).all()
+    assert by_score.n_estimators_ != by_loss.n_estimators_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_a_metric_that_is_not_defined_on_the_rows_is_refused():
     X, y = two_classes(n=100)
-    with pytest.raises(ValueError, match="needs validation rows that stop the fit"):
-        SCBoostClassifier(early_stopping_metric="roc_auc").fit(X, y)
+    with pytest.raises(ValueError, match="early_stopping_metric='roc_auc' is not defined on the 20 rows held out"):
+        SCBoostClassifier(early_stopping_metric="roc_auc", **GIVEN).fit(X, y, X_val=X[:20], y_val=np.ones(20))
+
+
+def test_a_metric_without_rows_to_choose_on_and_an_unknown_one_are_refused():
+    X, y = two_classes(n=100)
+    with pytest.raises(ValueError, match="needs rows that choose the number of rounds or stop the fit"):
+        SCBoostClassifier(early_stopping_metric="roc_auc", n_estimators=10).fit(X, y)
     with pytest.raises(ValueError, match="nonsense"):
         SCBoostClassifier(early_stopping_metric="nonsense", **GIVEN).fit(X, y)

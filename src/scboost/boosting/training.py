@@ -321,12 +321,19 @@ class HeldOut:
         The loss.
     contributions : list, optional
         Where to put what each round adds to the scores of these rows, of shape (K, m), before the learning rate.
+    measure : Measure, optional
+        What takes the place of the loss.
     """
 
     def __init__(
-        self, rows: Rows, held_out: IntArray, loss: Loss, contributions: list[FloatArray] | None = None
+        self,
+        rows: Rows,
+        held_out: IntArray,
+        loss: Loss,
+        contributions: list[FloatArray] | None = None,
+        measure: Measure | None = None,
     ) -> None:
-        self._chosen, self._loss, self._contributions = held_out, loss, contributions
+        self._chosen, self._loss, self._contributions, self._measure = held_out, loss, contributions, measure
         self._y = rows.y[held_out]
         self._weight = None if rows.weight is None else rows.weight[held_out]
         self.weight = Rows(None, self._y, self._weight).total_weight()
@@ -337,6 +344,8 @@ class HeldOut:
             h = [np.take(learner.predictions(), self._chosen) for learner in done.learners]
             self._contributions.append(np.stack(h))
         shift = ensemble.intercept[0] if self._loss.translation_invariant else 0.0
+        if self._measure is not None:  # which may depend on more than differences
+            return self._measure.mean(self._y, F[:, self._chosen].astype(np.float64) + shift, self._weight)
         return self._loss.mean(self._y - shift, F[:, self._chosen], self._weight)
 
 

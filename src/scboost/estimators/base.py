@@ -341,10 +341,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _make_metric(self, loss: Loss, plan: Plan) -> Metric | None:
         if self.early_stopping_metric is None:
             return None
-        if plan.stopping is None:
+        if plan.stopping is None and plan.choosing is None:
             raise ValueError(
-                f"early_stopping_metric={self.early_stopping_metric!r} needs validation rows that stop the fit: use "
-                "early_stopping=True, or give X_val and y_val and leave n_estimators at 'auto'."
+                f"early_stopping_metric={self.early_stopping_metric!r} needs rows that choose the number of rounds or "
+                "stop the fit: use n_estimators='auto', with 20 rows or more that differ, or early_stopping=True."
             )
         return Metric(self.early_stopping_metric, loss, getattr(self, "classes_", None))
 

@@ -76,7 +76,7 @@ class Trainer:
         ``observe(n_rounds, label, kept)`` returns the observer of the next models; ``kept`` tells whether the first of
         them is part of the result.
     measure : Measure, optional
-        What validation rows are measured by; the loss by default.
+        What validation rows and held-out folds are measured by; the loss by default.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Trainer:
         observe: Callable[[int, str, bool], Observer],
         measure: Measure | None = None,
     ) -> None:
-        self._measure = measure or loss
+        self._measure = measure
         self._plan, self._loss, self._observe = plan, loss, observe
         self._make_projector = make_projector
         self._make_engine, self._make_ensemble = make_engine, make_ensemble
@@ -99,7 +99,7 @@ class Trainer:
     ) -> Fitted:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
-        watch = None if validation is None else ValidationRows(validation, self._measure, plan.n_threads)
+        watch = None if validation is None else ValidationRows(validation, self._measure or self._loss, plan.n_threads)
         run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume, base=base)
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
@@ -133,7 +133,9 @@ class Trainer:
                 settings=replace(
                     plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
                 ),
-                watch=HeldOut(rows, held_out, self._loss, contributions[i] if keeps_contributions else None),
+                watch=HeldOut(
+                    rows, held_out, self._loss, contributions[i] if keeps_contributions else None, self._measure
+                ),
             )
             for i, (kept, held_out) in enumerate(folds)
         ]

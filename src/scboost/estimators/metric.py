@@ -28,7 +28,7 @@ class Metric:
     """
 
     def __init__(self, scoring: str | Callable[..., float], loss: Loss, classes: npt.NDArray[Any] | None) -> None:
-        self._scorer = get_scorer(scoring)
+        self._scoring, self._scorer = scoring, get_scorer(scoring)
         self._classes = classes
         self._model = _Regressor(loss) if classes is None else _Classifier(loss, classes)
 
@@ -36,7 +36,13 @@ class Metric:
         """Return minus the score of raw scores F, of shape (K, n), for targets y as the loss takes them."""
         target = y if self._classes is None else self._classes[y.astype(np.intp)]
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return -float(self._scorer(self._model, F.T, target, **weights))
+        score = float(self._scorer(self._model, F.T, target, **weights))
+        if np.isnan(score):
+            raise ValueError(
+                f"early_stopping_metric={self._scoring!r} is not defined on the {len(y)} rows held out; give other or "
+                "more validation rows, or another metric."
+            )
+        return -score
 
 
 class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -167,9 +167,9 @@ PARAMETERS = """\
     early_stopping : bool, default=False
         Whether to stop when the loss on validation rows no longer improves, and keep the rounds up to the best.
     early_stopping_metric : str, callable or None, default=None
-        What is watched on validation rows in place of the loss: the name of a scikit-learn scorer, such as "roc_auc",
-        or one made by :func:`sklearn.metrics.make_scorer`. Then "validation_loss" is minus the score. Fold models that
-        choose the number of rounds are watched by the loss.
+        What is watched on validation rows, and on folds that choose the number of rounds, in place of the loss: the
+        name of a scikit-learn scorer, such as "roc_auc", or one made by :func:`sklearn.metrics.make_scorer`. Then
+        "validation_loss" is minus the score; that of several folds is their mean, by the weight of their rows.
     n_iter_no_change : int or "auto", default="auto"
         Number of rounds without improvement after which to stop. "auto" is 10; while rounds are chosen, 100 or a fifth
         of the best round so far, whichever is more.
