@@ -210,6 +210,17 @@ def test_errors_of_other_kinds_say_what_is_wrong_and_exit_with_one(folder, capsy
         Source("twice.csv")
 
 
+@pytest.mark.parametrize("name", ["dated.csv", "dated.parquet"])
+def test_dates_are_refused_with_a_way_out(folder, capsys, name):
+    dated = frame().assign(day=pd.date_range("2020-01-31", periods=300).date)
+    dated.to_csv(name, index=False) if name.endswith("csv") else dated.to_parquet(name)
+    assert train(data=name) == 1
+    assert f"{name}: column 'day' holds dates or times such as 2020-01-31; leave it out with --ignore 'day'" in (
+        capsys.readouterr().err
+    )
+    assert train("--ignore", "day", data=name) == 0
+
+
 def test_wrong_arguments_exit_with_two_and_help_lists_the_commands(folder, capsys):
     for argv in ([], ["dance"], ["train"]):
         with pytest.raises(SystemExit) as caught:

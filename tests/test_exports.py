@@ -162,7 +162,7 @@ def test_several_quantiles():
     close(session.run(None, {"X": X})[0], wanted)
 
 
-@pytest.mark.parametrize("case", ["binary", "classes", "regression", "poisson"])
+@pytest.mark.parametrize("case", ["binary", "classes", "regression", "poisson", "categories"])
 def test_shap_explains_the_exported_model(case):
     shap = pytest.importorskip("shap", minversion="0.50")  # see test_classifier
     model, X = fitted(case)

@@ -2,6 +2,7 @@
 
 import inspect
 
+import catboost
 import lightgbm
 import pytest
 import xgboost
@@ -71,11 +72,12 @@ def test_the_table_names_arguments_once_none_of_ours_and_only_parameters_that_ex
 PEERS = {
     "X": [xgboost.XGBClassifier, xgboost.XGBRegressor, xgboost.XGBModel],
     "L": [lightgbm.LGBMClassifier],
+    "C": [catboost.CatBoostClassifier, catboost.CatBoostRegressor],
     "S": [HistGradientBoostingClassifier, HistGradientBoostingRegressor],
 }
 
 
-@pytest.mark.parametrize("letter", ["X", "L", "S"])
+@pytest.mark.parametrize("letter", PEERS)
 def test_every_argument_of_the_peers_constructors_and_fits_is_known_or_answered(letter):
     known = OURS | set(inspect.signature(SCBoostClassifier.fit).parameters) | set(NAMES) | {"kwargs"}
     unanswered = set()

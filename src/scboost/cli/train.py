@@ -66,6 +66,12 @@ def run(arguments: argparse.Namespace) -> None:
         **{"verbose": 0 if arguments.quiet else 1, **_parameters(arguments.param)}
     )
     X = table.select(columns)
+    for name, column in zip(X.schema.names, X.columns, strict=True):
+        if pyarrow().types.is_temporal(column.type):
+            raise DataError(
+                f"{source.path}: column {name!r} holds dates or times such as {column.drop_null()[0]}; leave it out "
+                f"with --ignore {name!r}, or write numbers in its place, such as the year and the day of the week"
+            )
     how = " (by its values; --task overrides)" if arguments.task == "auto" else ""
     say(f"{source.path}: {len(table):,} rows; {task} of {target!r}{how}")
     _show_kinds(X)

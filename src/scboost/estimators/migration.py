@@ -56,20 +56,35 @@ FOREIGN = (
     ),
     _foreign("bagging_fraction", "L", "use subsample."),
     _foreign("bagging_freq subsample_freq", "L", "leave it out: with subsample below 1 every round draws anew."),
-    _foreign("bagging_temperature bootstrap_type sampling_method", "XC", "there is none; see subsample."),
+    _foreign(
+        "bagging_temperature bootstrap_type sampling_method mvs_reg sampling_unit sampling_frequency",
+        "XC",
+        "there is none; see subsample.",
+    ),
     _foreign("feature_fraction rsm", "LC", "use colsample_bytree."),
     _foreign("feature_fraction_bynode max_features", "LS", "use colsample_bynode."),
     _foreign("max_bins border_count", "CS", "use max_bin."),
     _foreign(
         "subsample_for_bin validate_parameters", "XL", "leave it out: all rows are binned, all arguments checked."
     ),
+    _foreign(
+        "feature_border_type per_float_feature_quantization input_borders output_borders fixed_binary_splits "
+        "target_border",
+        "C",
+        "there is none; see max_bin.",
+    ),
     _foreign("random_strength", "C", "use exploration, the size of the noise under which a tree is chosen."),
+    _foreign(
+        "random_score_type langevin diffusion_temperature posterior_sampling model_shrink_rate model_shrink_mode",
+        "C",
+        "there is none; see exploration.",
+    ),
     _foreign(
         "objective loss_function application",
         "XLC",
         "use loss= of SCBoostRegressor, a name or a scboost.losses.Loss; SCBoostClassifier reads the classes from y.",
     ),
-    _foreign("num_class classes_count", "XLC", "leave it out: the classes are those of y."),
+    _foreign("num_class classes_count class_names", "XLC", "leave it out: the classes are those of y."),
     _foreign("use_label_encoder", "X", "leave it out: labels may be of any type."),
     _foreign("tweedie_variance_power", "XL", "use tweedie_power= of SCBoostRegressor, with loss='tweedie'."),
     _foreign("expectile_alpha", "X", "use expectile= of SCBoostRegressor, with loss='expectile'."),
@@ -82,7 +97,7 @@ FOREIGN = (
         "n_estimators='auto', the default, the number of rounds is chosen without them, too.",
     ),
     _foreign(
-        "eval_metric metric custom_metric scoring",
+        "eval_metric metric custom_metric custom_loss scoring",
         "XLCS",
         "use early_stopping_metric, a scorer of scikit-learn such as 'roc_auc'; the loss by default.",
     ),
@@ -92,6 +107,7 @@ FOREIGN = (
         "XLC",
         "use X_val=, y_val= in fit (one set). The loss on them is training_log_['validation_loss'].",
     ),
+    _foreign("eval_fraction", "C", "use validation_fraction, with early_stopping=True."),
     _foreign("sample_weight_eval_set eval_sample_weight", "XL", "use sample_weight_val= in fit."),
     _foreign("eval_names eval_class_weight eval_init_score", "L", "there is none; see X_val=, y_val= in fit."),
     _foreign(
@@ -113,29 +129,52 @@ FOREIGN = (
         "XLC",
         "there is none: every row starts at the same score; see init.",
     ),
-    _foreign("missing", "X", "leave it out: NaN is missing. Replace other marks by NaN."),
+    _foreign("missing nan_mode", "XC", "leave it out: NaN is missing, on the better side of each split."),
     _foreign(
         "enable_categorical cat_features categorical_feature categorical_features feature_types",
         "XLCS",
         _ROWS_OF_CATEGORIES,
     ),
     _foreign("max_cat_to_onehot max_cat_threshold one_hot_max_size cat_smooth cat_l2", "XLC", "there is none."),
+    _foreign(
+        "counter_calc_method ctr_leaf_count_limit store_all_simple_ctr max_ctr_complexity final_ctr_computation_mode "
+        "simple_ctr combinations_ctr per_feature_ctr ctr_description ctr_target_border_count ctr_history_unit has_time "
+        "fold_permutation_block fold_len_multiplier approx_on_full_history model_size_reg",
+        "C",
+        "there is none: categories are split as sets, without statistics of the target.",
+    ),
+    _foreign(
+        "text_features tokenizers dictionaries feature_calcers text_processing embedding_features graph",
+        "C",
+        "there is none: turn texts, embeddings and graphs into columns of numbers first.",
+    ),
     _foreign("feature_name feature_names feature_weights", "XLC", "give X as a table with named columns."),
+    _foreign("ignored_features column_description", "C", "give X without the columns that are not to be used."),
     _foreign("monotonic_cst", "S", "use monotone_constraints."),
     _foreign("interaction_cst", "S", "use interaction_constraints."),
     _foreign("random_seed seed", "XLC", "use random_state."),
     _foreign("nthread num_threads thread_count", "XLC", "use n_jobs; None means all threads."),
     _foreign("verbosity silent verbose_eval logging_level metric_period", "XLC", "use verbose=1 for a progress bar."),
     _foreign(
-        "device_type task_type gpu_id predictor",
+        "device_type task_type gpu_id predictor devices device_config",
         "XLC",
         "use device, which is handed to XGBoost: 'cuda' or 'cuda:0'. No GPU was at hand to test it.",
     ),
     _foreign("importance_type", "XL", "leave it out: feature_importances_ is the share of each column in the gain."),
     _foreign("xgb_model", "X", "use init_model= in fit, a model or the file of one."),
-    _foreign("extra_trees linear_tree path_smooth leaf_estimation_method", "LC", "there is none."),
+    _foreign(
+        "extra_trees linear_tree path_smooth leaf_estimation_method leaf_estimation_iterations "
+        "leaf_estimation_backtracking score_function penalties_coefficient first_feature_use_penalties "
+        "per_object_feature_penalties best_model_min_trees allow_const_label name metadata used_ram_limit gpu_ram_part "
+        "pinned_memory_size gpu_cat_features_storage data_partition dev_score_calc_obj_block_size dev_efb_max_buckets "
+        "sparse_features_conflict_fraction log_cout log_cerr",
+        "LC",
+        "there is none.",
+    ),
+    _foreign("callback", "C", "use callbacks, a list."),
+    _foreign("save_snapshot snapshot_file snapshot_interval", "C", "use callbacks=[scboost.Checkpoint(path)]."),
     _foreign("train_dir allow_writing_files", "C", "leave it out: nothing is written unless you ask; see Checkpoint."),
-    _foreign("plot", "C", "there is none; plot training_log_ after the fit."),
+    _foreign("plot plot_file", "C", "there is none; plot training_log_ after the fit."),
 )
 """The table, in the order of the documentation."""
 
