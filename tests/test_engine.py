@@ -35,7 +35,7 @@ def targets(n, rounds, n_outputs=1, seed=0):
 
 def grow_all(engine, rounds, shape):
     ones = np.ones(shape, dtype=np.float32)
-    return [engine.grow(target, ones, seed) for seed, target in enumerate(rounds)]
+    return [engine.grow(target.copy(), ones, seed) for seed, target in enumerate(rounds)]
 
 
 def structure(learner):
@@ -82,7 +82,7 @@ def test_hazard_2_the_scale_of_the_target_does_not_matter(exponent):
     factor = np.float32(2.0**exponent)  # a power of two changes no digit
     target = y[None].astype(np.float32)
     ones = np.ones_like(target)
-    (plain,) = XGBoostEngine(X, 1, PARAMS).grow(target, ones, 0)
+    (plain,) = XGBoostEngine(X, 1, PARAMS).grow(target.copy(), ones, 0)
     (scaled,) = XGBoostEngine(X, 1, PARAMS).grow(target * factor, ones, 0)
     assert len(plain.values) > 4
     assert_same_structure(plain, scaled)
@@ -363,10 +363,10 @@ def test_columns_are_drawn_by_the_seed_alone():
     ones = np.ones_like(target)
     params = {"max_depth": 7, "lambda": 0.0, "min_child_weight": 0.0}
     engine = XGBoostEngine(X, 1, params, colsample=0.25)
-    by_seed = {seed: engine.grow(target, ones, seed)[0] for seed in range(20)}
+    by_seed = {seed: engine.grow(target.copy(), ones, seed)[0] for seed in range(20)}
     for seed in (13, 4):  # again, late, and from an engine that has grown nothing
         for other in (engine, XGBoostEngine(X, 1, params, colsample=0.25)):
-            assert_same_structure(other.grow(target, ones, seed)[0], by_seed[seed])
+            assert_same_structure(other.grow(target.copy(), ones, seed)[0], by_seed[seed])
     used = [used_columns(learner) for learner in by_seed.values()]
     assert {len(columns) for columns in used} == {3}
     assert set().union(*used) == set(range(12))
@@ -384,7 +384,7 @@ def test_rows_without_curvature_do_not_count():
     X, y = real_target(n=300)
     rows = np.arange(300) % 3 > 0
     target = (y * rows)[None].astype(np.float32)
-    (masked,) = XGBoostEngine(X, 1, PARAMS).grow(target, rows[None].astype(np.float32), 0)
+    (masked,) = XGBoostEngine(X, 1, PARAMS).grow(target.copy(), rows[None].astype(np.float32), 0)
     in_leaf = np.bincount(masked.leaf, weights=rows, minlength=len(masked.values))
     sums = np.bincount(masked.leaf, weights=target[0], minlength=len(masked.values))
     np.testing.assert_allclose(masked.values, sums / (in_leaf + 1.0), atol=1e-5)
@@ -394,7 +394,7 @@ def test_an_engine_leaf_is_the_penalised_mean():
     X, y = real_target()
     curvature = np.random.default_rng(0).uniform(0.5, 2, size=(1, 300)).astype(np.float32)
     target = y[None].astype(np.float32)
-    (learner,) = XGBoostEngine(X, 1, PARAMS).grow(target, curvature, 0)
+    (learner,) = XGBoostEngine(X, 1, PARAMS).grow(target.copy(), curvature, 0)
     G = np.bincount(learner.leaf, weights=target[0])
     D = np.bincount(learner.leaf, weights=curvature[0])
     np.testing.assert_allclose(learner.values, G / (D + 1.0), rtol=1e-4)

@@ -48,11 +48,12 @@ def map_blocks(function: Callable[[slice], _T], n: int, size: int | None = None)
     list
         One result a block, in the order of the blocks: sums of them do not depend on the number of threads.
     """
-    rows = list(blocks(n, size or (_LARGE_BLOCK if n >= _MANY else _BLOCK)))
+    size = size or (_LARGE_BLOCK if n >= _MANY else _BLOCK)
+    if 0 < n <= size:
+        return [function(slice(0, n))]
     threads = _threads.get()
-    if threads is None or len(rows) == 1:
-        return [function(block) for block in rows]
-    return threads.map(function, rows)
+    rows = blocks(n, size)
+    return [function(block) for block in rows] if threads is None else threads.map(function, list(rows))
 
 
 class _Threads:

@@ -77,7 +77,7 @@ class Engine(ABC):
         ----------
         target, curvature : ndarray of shape (K, n)
             The learner minimises ``sum(curvature * (target / curvature - h)^2)``. Rows left out of a sample have
-            both at 0.
+            both at 0. The target is the engine's to overwrite.
         seed : int
             Seed of everything random in this round.
         measured : object

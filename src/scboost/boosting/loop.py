@@ -315,20 +315,18 @@ def _weighted(
 ) -> tuple[FloatArray, FloatArray]:
     """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on."""
     if weight is None and noise is None:
-        return q, shape
+        return q.copy(), shape
     dtype = q.dtype if weight is None else np.result_type(q, weight)
     target = np.empty(q.shape, dtype)
     weighted_shape = shape if weight is None else np.empty(q.shape, dtype)
 
     def go(rows: slice) -> None:
         for k in range(len(q)):
-            v = q[k, rows]
+            v, out = q[k, rows], target[k, rows]
             if noise is not None:
-                v = v + noise.of(k, shape[k, rows], rows)
-            if weight is None:
-                target[k, rows] = v
-            else:
-                np.multiply(v, weight[rows], out=target[k, rows])
+                v = np.add(v, noise.of(k, shape[k, rows], rows), out=out if weight is None else None)
+            if weight is not None:
+                np.multiply(v, weight[rows], out=out)
                 np.multiply(shape[k, rows], weight[rows], out=weighted_shape[k, rows])
 
     map_blocks(go, q.shape[1])

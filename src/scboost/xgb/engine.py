@@ -22,7 +22,7 @@ from .ubjson import ObjectReader
 if TYPE_CHECKING:
     import xgboost
 
-_CELLS = 1 << 13  # of the look-up table from margin changes to leaves: 64 kB stay in cache
+_CELLS = 1 << 12, 1 << 14  # fewest and most of the look-up table from margin changes to leaves: it stays in cache
 # Mean curvatures that XGBoost can add up without a change of unit, and what it measures in that unit.
 _COMMON_CURVATURES = (2.0**-24, 2.0**16)
 _PENALTIES = ("lambda", "min_child_weight")
@@ -81,7 +81,7 @@ class XGBoostEngine(Engine):
         n_columns = self.matrix.num_col()
         self._n_offered = max(1, round(colsample * n_columns))
         # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
-        self._rounds_per_booster = min(max(n_columns // 8, 8), 64)
+        self._rounds_per_booster = min(max(n_columns // 8, 16), 64)
         params = {
             "lambda": 1.0,
             "min_child_weight": 1.0,
@@ -141,19 +141,17 @@ class XGBoostEngine(Engine):
 
         XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
         """
-        squares = np.empty(target.shape, dtype=target.dtype)
 
-        def go(rows: slice) -> float:
-            np.multiply(target[:, rows], target[:, rows], out=squares[:, rows])
-            return float(curvature[:, rows].sum(dtype=np.float64))
+        def go(rows: slice) -> FloatArray:
+            energies = [float(v[rows] @ v[rows]) for v in target]
+            return np.array([*energies, float(np.add.reduce(curvature[:, rows], axis=None))])
 
-        mass = sum(map_blocks(go, target.shape[1]))
-        energies = np.add.reduce(squares, axis=1)
-        totals = workers().sum_later(np.array([*energies, mass, target.shape[1]], dtype=np.float64))
+        sums = sum(map_blocks(go, target.shape[1]), np.zeros(len(target) + 1))
+        totals = workers().sum_later(np.array([*sums, target.shape[1]]))
 
         def units() -> tuple[float, FloatArray]:
             *energies, mass, n = totals()
-            norm = np.sqrt(np.array(energies, dtype=target.dtype))[:, None]
+            norm = np.sqrt(energies)[:, None]
             if self._one_scale:
                 norm[:] = norm.max()
             scale = np.where(norm > 0, norm / np.sqrt(n), 1).astype(np.float32)
@@ -166,7 +164,6 @@ class XGBoostEngine(Engine):
     ) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
         unit, scale = self.measure(target, curvature)() if measured is None else measured
-        grad = np.empty(target.shape, dtype=target.dtype)
         if self._offers_some:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
@@ -181,9 +178,9 @@ class XGBoostEngine(Engine):
             size = float(scale[0, 0])
             least_gain, l1 = self._params["min_split_loss"] * unit / size**2, self._params["alpha"] / size
             self._booster.set_param({"min_split_loss": least_gain, "alpha": l1})
-        map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=grad[:, rows]), target.shape[1])
+        map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=target[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
-        self._booster.boost(self.matrix, self._round, grad=_rows_first(grad), hess=_rows_first(hess))
+        self._booster.boost(self.matrix, self._round, grad=_rows_first(target), hess=_rows_first(hess))
         self._round += 1
         before, self._margin = self._margin, self._read_margin()
         trees = self._newest.read(self._booster.save_raw("ubj"))
@@ -258,7 +255,7 @@ def _unit(mean: float) -> float:
     XGBoost's thresholds are absolute: with curvatures of 1e8 every gain is too small for a split.
     """
     low, high = _COMMON_CURVATURES
-    return 1.0 if low <= mean <= high or mean <= 0 else 2.0 ** round(np.log2(mean))
+    return 1.0 if low <= mean <= high or mean <= 0 else 2.0 ** round(np.log2(min(mean, float(_LARGEST))))
 
 
 def _all_threads() -> int:
@@ -280,29 +277,34 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     stay in cache. Where two leaves share a step, a row may get the wrong one, which its distance tells: those rows are
     searched for.
     """
-    order = np.argsort(values)
+    order = values.argsort()
     levels = values[order].astype(np.float64)
     if not len(margin):
         return np.zeros(0, dtype=np.intp)
+    first, last = float(levels[0]), float(levels[-1])
     ends = map_blocks(lambda rows: max(float(margin[rows].max()), -float(margin[rows].min())), len(margin))
-    error = _EPS * (max(ends) + max(-levels[0], levels[-1]))
-    if np.diff(levels).min(initial=np.inf) <= 2 * error:
+    error = _EPS * (max(ends) + max(-first, last))
+    if np.minimum.reduce(levels[1:] - levels[:-1], initial=np.inf) <= 2 * error:
         return None
-    low = levels[0] - error
-    step = max((levels[-1] + error - low) / _CELLS, _TINY)
+    low = first - error
+    n_cells = min(max(len(margin), _CELLS[0]), _CELLS[1])
+    step = max((last + error - low) / n_cells, _TINY)
     middles = (levels[:-1] + levels[1:]) / 2
-    bounds = np.concatenate(([0], np.ceil((middles - low) / step).astype(np.intp), [_CELLS + 1]))
+    bounds = np.concatenate(([0], np.ceil((middles - low) / step).astype(np.intp), [n_cells + 1]))
     order = order.astype(np.min_scalar_type(len(values) - 1))
-    table = order.repeat(np.diff(bounds))
+    leaf_at = order.repeat(bounds[1:] - bounds[:-1])
+    value_at = values.take(leaf_at)
     leaf = np.empty(len(margin), dtype=order.dtype)
+    low32, per_step = np.float32(low), np.float32(1 / step)
 
     def look_up(rows: slice) -> float:
         """Find the leaves of a block; the largest distance of a row from its leaf, 0 if all are rounding."""
         change = margin[rows] - before[rows]
-        cells = change - np.float32(low)
-        cells *= np.float32(1 / step)
-        found = table.take(cells.astype(np.int32), mode="clip", out=leaf[rows])
-        distance = change - values.take(found)
+        distance = change - low32
+        distance *= per_step
+        cells = distance.astype(np.intp)
+        found = leaf_at.take(cells, mode="clip", out=leaf[rows])
+        np.subtract(change, value_at.take(cells, mode="clip", out=distance), out=distance)
         if max(float(distance.max()), -float(distance.min())) <= error:
             return 0.0
         wrong = np.flatnonzero(np.abs(distance) > error)
