@@ -34,7 +34,7 @@ def row_keys(X: Any) -> Keys:
         store is NaN.
     """
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64
-        factors = _mix64(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        factors = mix64(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
         keys = np.zeros(X.shape[0], dtype=np.uint64)
         if bool(sparse.issparse(X)):
             terms = _bits(X.data) * factors[X.indices]
@@ -43,7 +43,7 @@ def row_keys(X: Any) -> Keys:
         else:
             for rows in blocks(len(X), max(1, (1 << 18) // max(X.shape[1], 1))):
                 keys[rows] = (_bits(X[rows]) * factors).sum(axis=1, dtype=np.uint64)
-        return _mix64(keys)
+        return mix64(keys)
 
 
 class Draws:
@@ -109,7 +109,7 @@ def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int)
     seed : int
         Two calls with the same seed cut the same folds, whichever workers have the rows.
     """
-    order_keys = _mix64(keys ^ _mix64(np.array([seed + 1], dtype=np.uint64)))
+    order_keys = mix64(keys ^ mix64(np.array([seed + 1], dtype=np.uint64)))
     fold = np.empty(len(keys), dtype=np.intp)
     groups: list[Any] = [slice(None)]
     others = workers()
@@ -165,7 +165,7 @@ def _bits(values: FloatArray) -> Keys:
     return bits
 
 
-def _mix64(x: Keys) -> Keys:
+def mix64(x: Keys) -> Keys:
     """Spread every bit of x over all bits (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

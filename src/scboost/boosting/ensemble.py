@@ -95,8 +95,11 @@ class Ensemble(ABC):
         return X
 
     @abstractmethod
-    def contributions(self, X: Any, first: int = 0, n_jobs: int = 1) -> FloatArray:
-        """Unweighted predictions of every learner from round ``first`` on, of shape (rounds, K, n)."""
+    def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
+        """Unweighted predictions of the learners of rounds ``first`` to ``last``, of shape (rounds, K, n).
+
+        The last is not among them; None for all that follow.
+        """
 
     @abstractmethod
     def gains(self) -> FloatArray:
@@ -139,12 +142,13 @@ class EstimatorEnsemble(Ensemble):
                 F[i % self.n_outputs] += weight * self._predict(i, X)
         return F
 
-    def contributions(self, X: Any, first: int = 0, n_jobs: int = 1) -> FloatArray:
+    def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
         del n_jobs
         K = self.n_outputs
-        H = np.empty((self.n_rounds - first, K, X.shape[0]))
-        for i in range(first * K, self.n_rounds * K):
+        last = self.n_rounds if last is None else last
+        H = np.empty((last - first, K, X.shape[0]))
+        for i in range(first * K, last * K):
             H[i // K - first, i % K] = self._predict(i, X)
         return H
 

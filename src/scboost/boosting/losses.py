@@ -568,8 +568,6 @@ class TweedieLoss(Loss):
     def check_target(self, y: FloatArray, name: str) -> None:
         if (y < 0).any():
             raise ValueError(f"loss='tweedie' needs {name} >= 0, got {y.min():g}.")
-        if not y.any():
-            raise ValueError(f"loss='tweedie' needs a positive sum of {name}, but it is 0 in every row.")
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         return np.array([np.log(weighted_mean(y, sample_weight))])

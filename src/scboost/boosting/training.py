@@ -129,6 +129,9 @@ class Training:
         Whether that was an interrupt from the keyboard.
     grown : tuple of (weights, intercept) or None
         Those of the ensemble when the loop ended: what to return to before going on, if it was re-weighted since.
+    without_rows : bool
+        Whether the state lacks everything that is known of each row, as where rows are spread over workers: it is
+        worked out again from the learners before going on.
     """
 
     ensemble: Ensemble
@@ -142,6 +145,7 @@ class Training:
     stop_reason: str = ""
     interrupted: bool = False
     grown: tuple[FloatArray, FloatArray] | None = None
+    without_rows: bool = False
 
     def record(self, done: Round) -> None:
         """Add a round's numbers to the log."""
@@ -255,11 +259,14 @@ class Run:
                 state.F[:] = base.scores(rows.X, engine.n_threads) - shift
         else:
             self.training = resume
-            if resume.state.projector is not None:
+            if resume.state.projector is not None and not resume.without_rows:
                 resume.state.projector.reserve(n_rounds if settings.memory is None else settings.memory)
             if resume.grown is not None:
                 resume.ensemble.reweight(*resume.grown)
             resume.grown, resume.stop_reason, resume.interrupted = None, "", False
+            if resume.without_rows:
+                state = start(rows.weight, settings, engine, prior - shift, len(rows), n_rounds, make_projector)
+                _replay(resume, state, rows, engine.n_threads, curved=_is_curved(loss, settings))
         self._watch, self._loss, self._weight = watch, loss, rows.weight
         self.n_threads = engine.n_threads
         self._y = y = (rows.y - shift).astype(engine.dtype)
@@ -274,6 +281,8 @@ class Run:
     def step(self) -> bool:
         """Do one round; False if nothing is left to learn."""
         training = self.training
+        if workers().size > 1:
+            workers().round = training.state.round + 1
         with np.errstate(over="ignore", invalid="ignore"):  # the loop looks at what comes out
             done = next(self._rounds, None)
             if done is None:
@@ -298,14 +307,35 @@ class Run:
             training.forget_last()
 
 
+def _is_curved(loss: Loss, settings: Settings) -> bool:
+    """Whether the history is projected on in a metric that changes every round."""
+    return settings.leaf_rule == "newton" and not loss.constant_curvature
+
+
+def _replay(training: Training, state: State, rows: Rows, n_threads: int, *, curved: bool) -> None:
+    """Bring a fresh state to where a training stands, by the same operations on every row."""
+    ensemble, eta = training.ensemble, training.settings.eta
+    X = ensemble.prepare(rows.X, n_threads)
+    scratch = np.empty_like(state.F)
+    for t in range(ensemble.n_rounds):
+        predictions = ensemble.contributions(X, t, t + 1, n_jobs=n_threads)[0].astype(state.F.dtype)
+        if state.projector is not None:
+            if not curved:  # the products of remembered vectors are kept, and rounded in the order they came in
+                state.projector.project(predictions, None, scratch)
+            state.projector.append(list(predictions))
+        state.F += eta * predictions
+    state.round, state.first_loss = ensemble.n_rounds, training.loss[0] if training.loss else np.nan
+    training.state, training.without_rows = state, False
+
+
 def _initial_score(loss: Loss, rows: Rows) -> FloatArray:
     """Best constant score; for a loss that knows nothing of workers, the mean of what each worker's rows ask for."""
     others = workers()
     if others.size == 1 or type(loss).__module__ == Loss.__module__:
         return loss.initial_score(rows.y, rows.weight)
-    mass = Rows(None, rows.y, rows.weight).total_weight()
     own = float(len(rows)) if rows.weight is None else float(rows.weight.sum())
-    return others.sum(own / mass * loss.initial_score(rows.y, rows.weight) if own else np.zeros(loss.n_outputs))
+    score = loss.initial_score(rows.y, rows.weight)
+    return others.sum(own / rows.total_weight() * score if own else np.zeros(loss.n_outputs))
 
 
 class HeldOut:

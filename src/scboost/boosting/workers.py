@@ -34,10 +34,13 @@ class Workers(ABC):
         Number of this worker, from 0.
     size : int
         Number of workers.
+    round : int
+        Round that they are in, for messages; 0 before the first.
     """
 
     rank: int = 0
     size: int = 1
+    round: int = 0
 
     def __init__(self) -> None:
         self._waiting: list[FloatArray] = []

@@ -22,6 +22,7 @@ from scboost.boosting.learners import Engine, EstimatorEngine
 from scboost.boosting.loop import Settings, spectral_projector
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows, Training
+from scboost.boosting.workers import agreed, workers
 from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
 from scboost.estimators.columns import Columns
 from scboost.estimators.fitting import (
@@ -43,7 +44,15 @@ from scboost.estimators.intake import (
 )
 from scboost.estimators.metric import Metric
 from scboost.estimators.migration import advice, explains_foreign_arguments
-from scboost.estimators.parameters import CONSTRAINTS, FAST_ROUNDS, Plan, check_together, make_plan, thread_count
+from scboost.estimators.parameters import (
+    CONSTRAINTS,
+    FAST_ROUNDS,
+    Plan,
+    check_shareable,
+    check_together,
+    make_plan,
+    thread_count,
+)
 from scboost.estimators.resuming import Identity, check_base
 from scboost.estimators.trees import read_trees, reweight_trees
 from scboost.redundancy import EnsembleReader
@@ -280,15 +289,23 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         resume: Training | None,
         base: Any,
     ) -> None:
-        check_together(self)
-        for callback in self.callbacks or ():
-            if hasattr(callback, "begin"):
-                callback.begin(self)
-        X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups)
+        with agreed():
+            check_together(self)
+            if workers().size > 1:
+                check_shareable(self)
+            for callback in self.callbacks or ():
+                if hasattr(callback, "begin") and workers().rank == 0:
+                    callback.begin(self)
+            X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups)
         matrix = encode(self, X, fitting=True, like=base)
-        rows, loss = self._learn_target(target_vector(y, matrix), matrix, sample_weight)
-        validation = self._given_validation(*validation_data, loss)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        with agreed():
+            target = target_vector(y, matrix)
+        rows, loss = self._learn_target(target, matrix, sample_weight)
+        if workers().size > 1 and rows.count() < 2:
+            raise ValueError(f"X has {rows.count()} rows with positive weight on all workers; at least 2 are needed.")
+        with agreed():
+            validation = self._given_validation(*validation_data, loss)
+        seed = workers().gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
         if resume is not None:
             seed = resume.settings.seed
         plan = make_plan(self, loss, rows, seed, has_validation=validation is not None)

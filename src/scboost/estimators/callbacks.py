@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scboost.boosting.training import Training
+from scboost.boosting.workers import agreed, workers
 from scboost.estimators.progress import Progress
 
 __all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
@@ -54,8 +55,10 @@ class RoundObserver:
         publish: Callable[[Training], None] | None,
     ) -> None:
         self._estimator, self._tasks, self._publish = estimator, tasks, publish
-        self._callbacks = tuple(estimator.callbacks or ()) if publish is not None else ()
-        self._progress = Progress(n_rounds, label, enabled=bool(estimator.verbose))
+        first = workers().rank == 0  # which speaks for all workers
+        self._asked = bool(estimator.callbacks) and publish is not None
+        self._callbacks = tuple(estimator.callbacks or ()) if publish is not None and first else ()
+        self._progress = Progress(n_rounds, label, enabled=bool(estimator.verbose) and first)
 
     def begin_round(self) -> None:
         """Announce a round."""
@@ -74,8 +77,11 @@ class RoundObserver:
         if self._callbacks or (self._tasks is not None and self._tasks.watched):
             self._publish(training)
         stop = self._tasks is not None and self._tasks.end_round()
-        for callback in self._callbacks:
-            stop = bool(callback(self._estimator)) or stop
+        if self._asked:
+            with agreed():
+                for callback in self._callbacks:
+                    stop = bool(callback(self._estimator)) or stop
+            stop = any(workers().gather(stop))
         return stop
 
     def end(self) -> None:

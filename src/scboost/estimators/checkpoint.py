@@ -25,6 +25,7 @@ from scboost.boosting.history import History, SpectralProjector
 from scboost.boosting.loop import Settings, State
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Training
+from scboost.boosting.workers import workers
 from scboost.estimators.model_file import ModelFileError, from_document, pack, parse, to_document, unpack, write_file
 from scboost.estimators.resuming import Identity, parameter_text
 from scboost.xgb import import_xgboost
@@ -121,7 +122,7 @@ class Checkpoint:
             callbacks have to be set again.
         """
         try:
-            estimator = _from_bytes(self.path.read_bytes(), loss, other_versions=other_versions)
+            estimator = from_bytes(self.path.read_bytes(), loss, other_versions=other_versions)
         except ModelFileError as error:
             raise ValueError(f"The checkpoint {str(self.path)!r} {error}") from error
         return estimator.set_params(callbacks=[self])
@@ -130,9 +131,12 @@ class Checkpoint:
 def _to_bytes(estimator: Any) -> bytes:
     training: Training = estimator._training
     state = training.state
-    arrays: Arrays = {"model": _bytes(to_document(estimator).encode()), "F": state.F}
+    arrays: Arrays = {"model": _bytes(to_document(estimator).encode())}
     histories = []
-    for k, history in enumerate(_histories(state)):
+    has_rows = workers().size == 1
+    if has_rows:
+        arrays["F"] = state.F
+    for k, history in enumerate(_histories(state) if has_rows else []):
         parts = history.__getstate__()
         arrays[f"H{k}"], arrays[f"G{k}"] = parts["_H"], parts["_G"]
         if parts["_weight"] is not None:
@@ -166,7 +170,8 @@ def _histories(state: State) -> list[History]:
     return state.projector.histories
 
 
-def _from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
+def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
+    """Read the estimator of a checkpoint's content; see :meth:`Checkpoint.load`."""
     arrays = _arrays(data)
     try:
         about = json.loads(arrays["about"].tobytes())
@@ -174,7 +179,9 @@ def _from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
             _check_versions(about["versions"])
         estimator = from_document(parse(arrays["model"].tobytes()), loss)
         settings = Settings(**unpack(about["settings"]))
-        training = Training(estimator._ensemble, _state(arrays, about, settings), settings)
+        training = Training(
+            estimator._ensemble, _state(arrays, about, settings), settings, without_rows="F" not in arrays
+        )
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
         if training.loss:
@@ -192,6 +199,8 @@ def _from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
 
 
 def _state(arrays: Arrays, about: dict[str, Any], settings: Settings) -> State:
+    if "F" not in arrays:  # the rows are spread over workers
+        return State(np.zeros((0, 0)), None, about["round"])
     F: FloatArray = arrays["F"]
     histories = []
     for k, numbers in enumerate(about["histories"]):

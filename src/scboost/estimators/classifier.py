@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from scboost._arrays import ArrayLike, FloatArray
 from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss
 from scboost.boosting.training import Rows
+from scboost.boosting.workers import agreed, workers
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import make_rows
 from scboost.estimators.migration import explains_foreign_arguments
@@ -189,16 +190,19 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         return cls(**{**paper, **overrides})
 
     def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
-        kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
-        if len(kinds) > 1:
-            raise TypeError(f"y has labels of several types, {sorted(kind.__name__ for kind in kinds)}; use one type.")
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        rows = make_rows(X, codes.astype(np.float64), sample_weight)
-        present = np.unique(rows.y)
-        if len(present) < len(self.classes_):  # a class may have weight 0 throughout
-            self.classes_ = self.classes_[present.astype(np.intp)]
-            rows = Rows(rows.X, np.searchsorted(present, rows.y).astype(np.float64), rows.weight)
+        with agreed():
+            kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
+            if len(kinds) > 1:
+                names = sorted(kind.__name__ for kind in kinds)
+                raise TypeError(f"y has labels of several types, {names}; use one type.")
+            if len(y):
+                check_classification_targets(y)
+            labels, codes = np.unique(y, return_inverse=True)
+            rows = make_rows(X, codes.astype(np.float64), sample_weight)
+            present = labels[np.unique(rows.y).astype(np.intp)]  # a class may have weight 0 throughout
+        self.classes_ = _joined_labels(workers().gather(present))
+        places = np.searchsorted(self.classes_, labels) if len(labels) else np.zeros(0)
+        rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float64), rows.weight)
         K = self.n_classes_ = len(self.classes_)
         if K < 2:
             raise ValueError(
@@ -217,8 +221,9 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         if self.class_weight is None:
             return None
         if self.class_weight == "balanced":
-            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight)
-            return np.asarray(counts.sum() / (len(counts) * counts))
+            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight, minlength=len(self.classes_))
+            totals = workers().sum(counts.astype(np.float64))
+            return np.asarray(totals.sum() / (len(totals) * totals))
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError(f"class_weight must be positive for every class, got {self.class_weight!r}.")
@@ -323,3 +328,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
     @staticmethod
     def _winners(F: FloatArray) -> npt.NDArray[np.intp]:
         return np.asarray(F[0] > 0, dtype=np.intp) if len(F) == 1 else np.asarray(np.argmax(F, axis=0))
+
+
+def _joined_labels(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Labels of all workers, sorted."""
+    parts = [part for part in parts if len(part)] or parts[:1]
+    kinds = {"number" if part.dtype.kind in "biuf" else part.dtype.kind for part in parts}
+    if len(kinds) > 1:
+        raise TypeError(f"y has labels of several types, {sorted({str(p.dtype) for p in parts})}; use one type.")
+    return np.asarray(np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0])

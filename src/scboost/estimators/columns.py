@@ -7,7 +7,7 @@ knows how to route.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -95,6 +95,27 @@ class Columns:
                     whole.add(j)
             else:
                 categories.append(None)
+        return cls(categories, frozenset(whole))
+
+    def kinds(self, X: Any) -> list[Kind]:
+        """Return the kind of each column of a table."""
+        return [_kind(name, column) for name, column in _columns(X)]
+
+    @classmethod
+    def joined(cls, names: Sequence[Hashable], parts: Sequence[tuple[Columns, list[Kind]]]) -> Columns:
+        """Join what was learnt from parts of a table; each comes with the kinds of its columns."""
+        categories: list[dict[str, int] | None] = []
+        whole = set()
+        for j, name in enumerate(names):
+            kinds = {kinds[j] for _, kinds in parts} - {"empty"}
+            if len(kinds) > 1:
+                raise ValueError(f"Column {name!r} is numeric in some partitions and categorical in others.")
+            known = [part.categories[j] for part, _ in parts]
+            texts = sorted({text for own in known for text in own or ()})
+            categories.append({text: code for code, text in enumerate(texts)} if "category" in kinds else None)
+            filled = [j in part.whole for part, _ in parts if part.categories[j]]
+            if filled and all(filled):
+                whole.add(j)
         return cls(categories, frozenset(whole))
 
     def encode(self, X: Any, dtype: npt.DTypeLike = np.float32) -> FloatArray:

@@ -12,17 +12,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.boosting.content import content_folds
+from scboost.boosting.content import Draws, content_folds
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
 from scboost.boosting.loop import ProjectorMaker, Settings
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import HeldOut, Measure, Observer, Rows, Run, Training, ValidationRows, Watch, grow
+from scboost.boosting.workers import workers
 from scboost.estimators.parameters import Plan, Weighting
 from scboost.weighting import Weights, learn_weights
 
 # A model on all rows bears more rounds than its larger sample alone accounts for.
 _MORE_ROUNDS = 1.12
+
+_HOLD_OUT = 2**32 - 1  # a round that no loop reaches: its draws hold rows out
+_LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
 
 MIN_ROWS_TO_CHOOSE = 20
 """Fewest rows that differ on which the number of rounds can be chosen."""
@@ -255,6 +259,8 @@ class Trainer:
         return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
 
     def _learn(self, A: FloatArray, rows: Rows, start: FloatArray, weighting: Weighting) -> Weights:
+        if workers().size > 1:
+            A, rows, start = _of_all_workers(A, rows, start)
         found = learn_weights(
             A,
             rows.y,
@@ -272,6 +278,21 @@ class Trainer:
                 stacklevel=5,
             )
         return found
+
+
+def _of_all_workers(A: FloatArray, rows: Rows, start: FloatArray) -> tuple[FloatArray, Rows, FloatArray]:
+    """Held-out rows of all workers, on every worker: all solve the same small problem."""
+    size = float(workers().sum(np.array(float(A.nbytes))))
+    if size > _LARGEST_EXCHANGE:
+        raise ValueError(
+            f"weighting needs what {A.shape[-1]} rounds add to {rows.count()} held-out rows on every worker, "
+            f"{size / 2**30:.1f} GiB, more than {_LARGEST_EXCHANGE / 2**30:.0f}; hold out fewer rows."
+        )
+    start = np.broadcast_to(start, A.shape[:-1])
+    parts = workers().gather((A, rows.y, rows.weight, start))
+    weights = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
+    joined = Rows(None, np.concatenate([part[1] for part in parts]), weights)
+    return np.concatenate([part[0] for part in parts]), joined, np.concatenate([part[3] for part in parts])
 
 
 def _averaged(trainings: list[Training], weights: Weights | None) -> Training:
@@ -312,6 +333,8 @@ def _warn_of_trouble(training: Training) -> None:
 
 def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any, labels: Any) -> tuple[Rows, Rows]:
     """Split rows in two, class by class: to train on, and to stop and weigh on. Messages name the classes by labels."""
+    if workers().size > 1:
+        return _hold_out_by_content(rows, loss, plan, share)
     counts = np.bincount(rows.y.astype(np.intp), minlength=1) if loss.n_classes else np.array([2])
     if counts.min() < 2:
         raise ValueError(
@@ -333,9 +356,21 @@ def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any, labels
     return rows.take(kept), rows.take(held_out)
 
 
+def _hold_out_by_content(rows: Rows, loss: Loss, plan: Plan, share: float) -> tuple[Rows, Rows]:
+    """Split the rows of all workers: their own numbers would depend on which worker has them."""
+    origin = f"validation_fraction={share} of {rows.count()} rows"
+    held_out = Draws(rows.keys(), plan.settings.seed).sample(_HOLD_OUT, share) > 0
+    kept, validation = rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
+    if min(kept.count(), validation.count()) < 2:
+        raise ValueError(f"{origin} cannot be held out; give X_val and y_val.")
+    check_classes(validation, loss, plan, origin)
+    return kept, validation
+
+
 def check_classes(validation: Rows, loss: Loss, plan: Plan, origin: str) -> None:
     """Weights of trees that are learnt without a class would know nothing of it."""
-    missing = np.setdiff1d(np.arange(loss.n_classes), validation.y)
+    counts = np.bincount(validation.y.astype(np.intp), minlength=loss.n_classes) if loss.n_classes else np.zeros(0)
+    missing = np.flatnonzero(workers().sum(counts.astype(np.float64)) == 0)
     if len(missing) and plan.weighting is not None:
         raise ValueError(
             f"weighting={plan.weighting.method!r} needs every class among the validation rows, but {origin} have only "
@@ -386,7 +421,7 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers
 
 
 def _distinct_rows(rows: Rows, loss: Loss) -> list[int]:
-    """Count the rows that differ, by class if there are classes."""
+    """Count the rows that differ, by class if there are classes; each worker counts its own."""
     keys = rows.keys()
     groups = [keys[rows.y == c] for c in range(loss.n_classes)] if loss.n_classes else [keys]
-    return [len(np.unique(group)) for group in groups]
+    return [int(n) for n in workers().sum(np.array([len(np.unique(group)) for group in groups], dtype=np.float64))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 
 from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from scboost.boosting.training import Rows
+from scboost.boosting.workers import agreed, workers
 from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
 
 
@@ -37,30 +39,67 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
     finite = "allow-nan" if allowed.allow_nan else True
     checks: dict[str, Any] = {
         "ensure_all_finite": finite if check_finite else False,
-        "ensure_min_samples": 2 if fitting else 1,
+        "ensure_min_samples": 0 if workers().size > 1 else 2 if fitting else 1,
     }
+    columns: Columns | None = None
     if is_table(X):
-        validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
-        columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])
-        with np.errstate(invalid="ignore"):  # scikit-learn adds up all values, which may pass both infinities
-            matrix = check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
-    else:
-        if not fitting and estimator._columns is not None:
-            raise TypeError(
-                f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; "
-                "give a table with the same columns."
-            )
-        columns = None
-        types = [dtype, np.float32, np.float64]
-        accepted = "csr" if allowed.sparse else False
-        with np.errstate(invalid="ignore"):
-            matrix = validate_data(estimator, X, reset=fitting, accept_sparse=accepted, dtype=types, **checks)
+        with agreed() if fitting else nullcontext():
+            validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
+            columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])
+        if fitting:
+            columns = _agreed_columns(estimator, X, columns)
+    elif fitting and workers().size > 1:
+        _agreed_columns(estimator, X, None)
+    with agreed() if fitting else nullcontext():
+        matrix = _matrix(estimator, X, columns, dtype, checks, accepts_sparse=allowed.sparse, fitting=fitting)
     if fitting:
         if dtype == np.float32:
             _check_size(matrix)
         estimator._columns = columns if columns is not None and columns.categorical is not None else None
         estimator._sparse = sparse.issparse(matrix)
     return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)
+
+
+def _matrix(
+    estimator: Any,
+    X: Any,
+    columns: Columns | None,
+    dtype: npt.DTypeLike,
+    checks: dict[str, Any],
+    *,
+    accepts_sparse: bool,
+    fitting: bool,
+) -> Any:
+    """Rows as numbers; columns are None if X is no table."""
+    with np.errstate(invalid="ignore"):  # scikit-learn adds up all values, which may pass both infinities
+        if columns is not None:
+            return check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
+        if not fitting and estimator._columns is not None:
+            raise TypeError(
+                f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; "
+                "give a table with the same columns."
+            )
+        types = [dtype, np.float32, np.float64]
+        accepted = "csr" if accepts_sparse else False
+        return validate_data(estimator, X, reset=fitting, accept_sparse=accepted, dtype=types, **checks)
+
+
+def _agreed_columns(estimator: Any, X: Any, own: Columns | None) -> Columns | None:
+    """Columns with the categories of all workers, which must have the same names and kinds of columns."""
+    others = workers()
+    if others.size == 1:
+        return own
+    names = None if own is None else list(getattr(estimator, "feature_names_in_", range(X.shape[1])))
+    shape = "table" if own is not None else "sparse matrix" if sparse.issparse(X) else "array"
+    found = others.gather((shape, X.shape[1], names, own, None if own is None else own.kinds(X)))
+    for rank, (kind, n_columns, others_names, _, _) in enumerate(found):
+        first = found[0]
+        if (kind, n_columns, others_names) != first[:3]:
+            raise ValueError(
+                f"Partitions of X differ: worker 0 has a {first[0]} of {first[1]} columns {first[2] or ''}, worker "
+                f"{rank} a {kind} of {n_columns} columns {others_names or ''}."
+            )
+    return None if own is None else Columns.joined(names or [], [part[3:] for part in found])
 
 
 def _columns(estimator: Any, X: Any, like: Any) -> Columns:
@@ -132,7 +171,7 @@ def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple
     if any(_num_samples(given) != len(weight) for given in (X, y, groups) if given is not None):
         return X, y, sample_weight, groups, None
     kept = np.flatnonzero(weight)
-    if len(kept) < 2:
+    if len(kept) < 2 and workers().size == 1:
         raise ValueError(f"sample_weight is positive for {len(kept)} of {len(weight)} rows; at least 2 need weight.")
     X, y, groups = (None if given is None else _safe_indexing(given, kept) for given in (X, y, groups))
     return X, y, weight[kept], groups, kept
@@ -148,6 +187,8 @@ def make_rows(X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str 
     if sample_weight is None:
         return Rows(X, y, None)
     weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if workers().size > 1 and not weight.any():  # other workers may have rows with weight
+        return Rows(X, y, weight).take(np.flatnonzero(weight))
     if weight.min() < 0:
         raise ValueError(f"Negative values in {name}: the smallest is {weight.min():g}; weights must be >= 0.")
     if not weight.any():

@@ -446,7 +446,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         stopping=stopping,
         weighting=weighting,
         n_folds=n_folds,
-        n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(len(rows)),
+        n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.count()),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
@@ -492,6 +492,19 @@ def _weighting(estimator: Any, loss: Loss) -> Weighting | None:
             "weights on the simplex are learnt on a 'holdout'."
         )
     return Weighting(method, source, float(estimator.covariance_penalty), float(estimator.weight_pull))
+
+
+def check_shareable(estimator: Any) -> None:
+    """Reject what rows that are spread over workers do not allow."""
+    problems = {
+        "estimator": estimator.estimator is not None and "only XGBoost's trees are grown by several workers",
+        "early_stopping_metric": estimator.early_stopping_metric is not None
+        and "a scorer needs all rows at once; leave it out to stop on the loss",
+        "cv": not isinstance(estimator.cv, str | Integral) and "splitters count the rows of one table; give a number",
+    }
+    for name, problem in problems.items():
+        if problem:
+            raise ValueError(f"{name}={getattr(estimator, name)!r} cannot be used with several workers: {problem}.")
 
 
 def check_together(estimator: Any) -> None:

@@ -25,6 +25,7 @@ from scboost.boosting.losses import (
     TweedieLoss,
 )
 from scboost.boosting.training import Rows
+from scboost.boosting.workers import agreed, workers
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import make_rows, numbers
 from scboost.estimators.migration import explains_foreign_arguments
@@ -188,9 +189,15 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         self.huber_delta = huber_delta
 
     def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
-        for name, needed in (("quantile", True), ("expectile", True), ("tweedie_power", False), ("huber_delta", False)):
-            self._check_belongs(name, name.partition("_")[0], needed=needed)
-        rows = make_rows(X, numbers(y, "y"), sample_weight)
+        with agreed():
+            for name, needed in (
+                ("quantile", True),
+                ("expectile", True),
+                ("tweedie_power", False),
+                ("huber_delta", False),
+            ):
+                self._check_belongs(name, name.partition("_")[0], needed=needed)
+            rows = make_rows(X, numbers(y, "y"), sample_weight)
         loss = self.loss if isinstance(self.loss, Loss) else self._make_loss(rows)
         if loss.link == "log" and self.leaf_rule == "mean":
             raise ValueError(
@@ -202,9 +209,13 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
                 f"loss={loss!r} must have one output and no classes, got n_outputs={loss.n_outputs} and "
                 f"n_classes={loss.n_classes}."
             )
-        loss.check_target(rows.y, "y")
-        if self.loss == "poisson" and not rows.y.any():
-            raise ValueError("loss='poisson' needs a positive sum of y, but y is 0 in every row with positive weight.")
+        with agreed():
+            if len(rows):
+                loss.check_target(rows.y, "y")
+        if self.loss in ("poisson", "tweedie") and not workers().sum(rows.y.sum()):
+            raise ValueError(
+                f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."
+            )
         return rows, loss
 
     def _check_belongs(self, name: str, loss: str, *, needed: bool) -> None:
@@ -332,5 +343,7 @@ def _huber_delta(rows: Rows) -> float:
     """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are."""
     distance = np.abs(rows.y - QuantileLoss(0.5).initial_score(rows.y, rows.weight)[0])
     away = distance > 0
+    if not workers().sum(away.sum(dtype=np.float64)):
+        return 1.0
     weight = None if rows.weight is None else rows.weight[away]
-    return float(QuantileLoss(0.9).initial_score(distance[away], weight)[0]) if away.any() else 1.0
+    return float(QuantileLoss(0.9).initial_score(distance[away], weight)[0])

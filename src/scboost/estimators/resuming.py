@@ -8,8 +8,11 @@ from zlib import crc32
 
 import numpy as np
 
+from scboost._arrays import FloatArray, Keys
+from scboost.boosting.content import mix64
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows
+from scboost.boosting.workers import workers
 from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START, Plan
 
 
@@ -20,7 +23,7 @@ class Identity:
     Attributes
     ----------
     rows, target, weights, validation : int
-        Checksums, in the order of the rows.
+        Checksums, in the order of the rows; in any order where workers share them.
     columns : tuple
         Number of columns and their names.
     parameters : dict of str to str
@@ -45,11 +48,12 @@ class Identity:
         }
         if not isinstance(estimator.random_state, int | np.integer | None):
             parameters.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
+        checksum = _checksum if workers().size == 1 else _checksum_of_all_workers
         return cls(
-            rows=crc32(rows.keys().tobytes()),
-            target=crc32(rows.y.tobytes()),
-            weights=0 if rows.weight is None else crc32(rows.weight.tobytes()),
-            validation=0 if validation is None else crc32(validation.keys().tobytes(), crc32(validation.y.tobytes())),
+            rows=checksum(rows.keys()),
+            target=checksum(rows.keys(), rows.y),
+            weights=0 if rows.weight is None else checksum(rows.keys(), rows.weight),
+            validation=0 if validation is None else checksum(validation.keys(), validation.y),
             columns=(estimator.n_features_in_, *(() if names is None else map(str, names))),
             parameters=parameters,
         )
@@ -75,6 +79,20 @@ class Identity:
                 f"warm_start=True goes on with the first fit and needs its rows, but {' and '.join(changed)} "
                 f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False, or a clone, to start anew."
             )
+
+
+def _checksum(keys: Keys, values: FloatArray | None = None) -> int:
+    """Return a number that differs if any of the rows, or of their values, does, or their order."""
+    return crc32(keys.tobytes()) if values is None else crc32(values.tobytes())
+
+
+def _checksum_of_all_workers(keys: Keys, values: FloatArray | None = None) -> int:
+    """Return the same for the rows of all workers, whichever has them, in any order."""
+    with np.errstate(over="ignore"):
+        if values is not None:
+            keys = mix64(keys ^ mix64(np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)))
+        parts: list[int] = workers().gather(int(keys.sum(dtype=np.uint64)))
+    return sum(parts) % 2**53
 
 
 def check_base(estimator: Any, base: Any, loss: Loss, plan: Plan) -> None:

@@ -81,7 +81,8 @@ def joined(arguments: dict[str, Any]) -> Iterator[CollectiveWorkers]:
         Of :class:`xgboost.collective.CommunicatorContext`: the tracker's ``worker_args()``, with the number of this
         worker as ``dmlc_task_id``.
     """
-    with import_xgboost().collective.CommunicatorContext(**arguments):
+    xgb = import_xgboost()
+    with xgb.config_context(verbosity=0), xgb.collective.CommunicatorContext(**arguments):
         workers = CollectiveWorkers()
         with sharing(workers):
             yield workers

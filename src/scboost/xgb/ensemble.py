@@ -219,12 +219,12 @@ class TreeEnsemble(Ensemble):
             enable_categorical=self._categorical is not None,
         )
 
-    def contributions(self, X: Any, first: int = 0, n_jobs: int = 1) -> FloatArray:
+    def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
         K = self.n_outputs
         matrix = self.prepare(X, n_jobs)
         n = matrix.num_row()
-        rounds = np.arange(first, self.n_rounds)
+        rounds = np.arange(first, self.n_rounds if last is None else last)
         H = np.empty((len(rounds), K, n), dtype=np.float32)
         if not len(rounds):
             return H
@@ -232,7 +232,7 @@ class TreeEnsemble(Ensemble):
         # Without a check of names: a DMatrix refuses brackets in them.
         leaves = structure.predict(matrix, pred_leaf=True, validate_features=False)
         leaves = leaves.reshape(n, -1).astype(np.intp)
-        for i, tree in enumerate(self._trees[first * K :]):
+        for i, tree in enumerate(self._trees[first * K : (first + len(rounds)) * K]):
             H[i // K, i % K] = tree["split_conditions"][leaves[:, i]]
         return H
 

@@ -1,0 +1,112 @@
+"""A fit whose rows are spread over workers: every worker runs the same fit on its own rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from sklearn.base import clone
+
+from scboost.boosting.losses import Loss
+from scboost.boosting.workers import WorkerError
+from scboost.estimators.checkpoint import from_bytes
+from scboost.estimators.model_file import from_document, parse, to_document
+from scboost.xgb.collective import joined
+
+
+@dataclass
+class Part:
+    """Rows of one worker.
+
+    Attributes
+    ----------
+    X, y, sample_weight : table or array, array, array or None
+        Training rows. A worker may have none, but their columns must be there.
+    X_val, y_val, sample_weight_val : the same, or None
+        Validation rows.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    X_val: Any = None
+    y_val: Any = None
+    sample_weight_val: Any = None
+
+
+@dataclass
+class Outcome:
+    """What the first worker brings back.
+
+    Attributes
+    ----------
+    model : bytes
+        The model file.
+    said : list of (type, str)
+        Warnings of the fit.
+    traffic : dict of str to float
+        Collective ``calls``, ``bytes`` and ``seconds`` of this library's part, and the number of ``rounds``.
+    """
+
+    model: bytes
+    said: list[tuple[type[Warning], str]] = field(default_factory=list)
+    traffic: dict[str, float] = field(default_factory=dict)
+
+    def into(self, estimator: Any) -> Any:
+        """Return a fitted copy of an estimator, and repeat the warnings here."""
+        for kind, text in self.said:
+            warnings.warn(text, kind, stacklevel=4)
+        model = from_document(parse(self.model), _own_loss(estimator))
+        fitted = clone(estimator)
+        own = set(estimator.get_params(deep=False))
+        fitted.__dict__.update({name: value for name, value in vars(model).items() if name not in own})
+        return fitted
+
+
+def _own_loss(estimator: Any) -> Loss | None:
+    """Loss that the user wrote, which no file can hold."""
+    loss = getattr(estimator, "loss", None)
+    return loss if isinstance(loss, Loss) and type(loss).__module__ != Loss.__module__ else None
+
+
+def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
+    """Fit to the rows of this worker together with the others; the first worker returns the model.
+
+    Parameters
+    ----------
+    estimator : SCBoostClassifier or SCBoostRegressor
+        Unfitted, the same on all workers.
+    part : Part
+        Rows of this worker.
+    arguments : dict
+        Of :func:`scboost.xgb.collective.joined`.
+    resume : bytes, optional
+        Content of a checkpoint to go on from.
+    """
+    with joined(arguments) as workers, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = clone(estimator)
+        if resume is not None:
+            model = from_bytes(resume, _own_loss(estimator), other_versions=False).set_params(
+                callbacks=estimator.callbacks
+            )
+        try:
+            model.fit(
+                part.X,
+                part.y,
+                part.sample_weight,
+                X_val=part.X_val,
+                y_val=part.y_val,
+                sample_weight_val=part.sample_weight_val,
+            )
+        except WorkerError as error:
+            raise WorkerError(f"The fit ended in round {workers.round}. {error}") from error
+        if workers.rank:
+            return None
+        traffic = {"calls": workers.calls, "bytes": 8 * workers.numbers, "seconds": workers.seconds}
+        return Outcome(
+            to_document(model).encode(),
+            [(warning.category, str(warning.message)) for warning in caught],
+            {**traffic, "rounds": len(model.training_log_["round"])},
+        )
