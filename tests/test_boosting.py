@@ -26,14 +26,14 @@ PAPER = Settings(eta=0.1, alpha=0.9, gamma=1.0, memory=None, leaf_rule="mean", l
 PARAMS = {"max_depth": 4, "lambda": 1.0, "min_child_weight": 1.0}
 
 
-def run(loss, X, y, dials, rounds, *, engine=None, weight=None, intercept=None):
+def run(loss, X, y, settings, rounds, *, engine=None, weight=None, intercept=None):
     """Rounds of the loop and the state it ended in."""
     engine = engine or XGBoostEngine(X, loss.n_outputs, PARAMS)
     y = np.asarray(y, dtype=engine.dtype)
     intercept = np.zeros(loss.n_outputs) if intercept is None else intercept
-    state = start(weight, dials, engine, intercept, len(y), rounds)
-    draws = Draws(row_keys(np.asarray(X)), dials.seed, weight)
-    return list(itertools.islice(boost(state, loss, y, weight, dials, engine, draws), rounds)), state
+    state = start(weight, settings, engine, intercept, len(y), rounds)
+    draws = Draws(row_keys(np.asarray(X)), settings.seed, weight)
+    return list(itertools.islice(boost(state, loss, y, weight, settings, engine, draws), rounds)), state
 
 
 def sklearn_trees(X, **params):
@@ -100,8 +100,8 @@ def test_full_projection_is_orthogonal_matching_pursuit():
     X, y = real_target(n=200)
     trees = {}
     for eta in (0.01, 0.3, 1.0, 1.7):
-        dials = replace(PAPER, eta=eta, alpha=1.0)
-        done, _ = run(SquaredLoss(), X, y, dials, 10, engine=sklearn_trees(X, max_depth=3))
+        settings = replace(PAPER, eta=eta, alpha=1.0)
+        done, _ = run(SquaredLoss(), X, y, settings, 10, engine=sklearn_trees(X, max_depth=3))
         H = np.empty((0, 200))
         for round_ in done:
             fitted = np.linalg.lstsq(H.T, y, rcond=None)[0] @ H if len(H) else 0
@@ -115,8 +115,8 @@ def test_full_projection_is_orthogonal_matching_pursuit():
 
 def test_the_innovation_is_orthogonal_to_every_remembered_learner():
     X, y = two_classes(n=250)
-    dials = replace(PAPER, alpha=1.0, memory=3)
-    done, _ = run(LogisticLoss(), X, y, dials, 8, engine=sklearn_trees(X, max_depth=3))
+    settings = replace(PAPER, alpha=1.0, memory=3)
+    done, _ = run(LogisticLoss(), X, y, settings, 8, engine=sklearn_trees(X, max_depth=3))
     learners = [round_.learners[0].predictions() for round_ in done]
     for t, round_ in enumerate(done):
         q = round_.projections[0].innovation
@@ -129,8 +129,8 @@ def test_the_innovation_is_orthogonal_to_every_remembered_learner():
 def test_one_step_of_the_loop_lowers_the_energy_as_the_identity_says():
     # Squared loss, alpha = 1: q is orthogonal to history, and so is the learner's part outside of it.
     X, y = real_target(n=150)
-    dials = replace(PAPER, alpha=1.0, eta=1.0)
-    done, _ = run(SquaredLoss(), X, y, dials, 6, engine=sklearn_trees(X, max_depth=2))
+    settings = replace(PAPER, alpha=1.0, eta=1.0)
+    done, _ = run(SquaredLoss(), X, y, settings, 6, engine=sklearn_trees(X, max_depth=2))
     for before, after in itertools.pairwise(done):
         p, q, h = before.projections[0], before.projections[0].innovation, before.learners[0].predictions()
         # The next innovation removes h's component outside the old span: Pythagoras.
@@ -141,29 +141,29 @@ def test_one_step_of_the_loop_lowers_the_energy_as_the_identity_says():
 
 
 @pytest.mark.parametrize(
-    "dials", [PLAIN, PAPER, replace(PLAIN, gamma=0.7, memory=2)], ids=["plain", "paper", "default"]
+    "settings", [PLAIN, PAPER, replace(PLAIN, gamma=0.7, memory=2)], ids=["plain", "paper", "default"]
 )
-def test_scores_are_the_intercept_and_the_steps(dials):
+def test_scores_are_the_intercept_and_the_steps(settings):
     X, y = two_classes()
     intercept = np.array([0.4])
-    done, state = run(LogisticLoss(), X, y, dials, 6, intercept=intercept)
-    F = intercept[0] + dials.eta * sum(round_.learners[0].predictions().astype(np.float64) for round_ in done)
+    done, state = run(LogisticLoss(), X, y, settings, 6, intercept=intercept)
+    F = intercept[0] + settings.eta * sum(round_.learners[0].predictions().astype(np.float64) for round_ in done)
     np.testing.assert_allclose(state.F[0], F, atol=1e-5)
     assert state.round == 6
     F = np.full((1, len(y)), 0.4)
     for round_ in done:
         assert round_.loss == pytest.approx(LogisticLoss().mean(y, F), rel=1e-5)
-        F = F + dials.eta * round_.learners[0].predictions()
+        F = F + settings.eta * round_.learners[0].predictions()
 
 
 def test_newton_leaves_are_steps_on_the_raw_residual():
     X, y = two_classes()
-    dials = replace(PLAIN, gamma=1.0, memory=None)
+    settings = replace(PLAIN, gamma=1.0, memory=None)
     engine = XGBoostEngine(X, 1, PARAMS)
     loss = LogisticLoss()
     y = y.astype(np.float32)
-    state = start(None, dials, engine, np.zeros(1), len(y), 6)
-    loop = boost(state, loss, y, None, dials, engine)
+    state = start(None, settings, engine, np.zeros(1), len(y), 6)
+    loop = boost(state, loss, y, None, settings, engine)
     for _ in range(6):
         r, curvature = loss.residual(y, state.F)
         learner = next(loop).learners[0]
@@ -214,8 +214,8 @@ def test_nothing_left_to_learn_stops_with_a_reason(kind, leaf_rule):
     y = X[:, 0] - 0.7
     params = {"max_depth": 3, "lambda": 0.0, "min_child_weight": 0.0}
     engine = XGBoostEngine(X, 1, params) if kind == "xgboost" else sklearn_trees(X, max_depth=3)
-    dials = replace(PAPER, alpha=1.0, eta=0.5, leaf_rule=leaf_rule)
-    done, state = run(SquaredLoss(), X, y, dials, 10, engine=engine)
+    settings = replace(PAPER, alpha=1.0, eta=0.5, leaf_rule=leaf_rule)
+    done, state = run(SquaredLoss(), X, y, settings, 10, engine=engine)
     assert len(done) == 1
     assert "nothing is left to learn" in state.stop_reason
 
@@ -282,14 +282,14 @@ def test_a_stopped_loop_stays_stopped():
 def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, subsample, nu, name):
     loss, make, _ = CASES[name]
     X, y = make(n=200)
-    dials = replace(PLAIN, gamma=gamma, memory=memory, subsample=subsample, nu=nu)
-    whole, _ = run(loss, X, y, dials, 12, engine=XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6))
+    settings = replace(PLAIN, gamma=gamma, memory=memory, subsample=subsample, nu=nu)
+    whole, _ = run(loss, X, y, settings, 12, engine=XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6))
     y = y.astype(np.float32)
     engines = [XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6) for _ in range(2)]
-    state = start(None, dials, engines[0], np.zeros(loss.n_outputs), len(y), 12)
-    draws = Draws(row_keys(X), dials.seed)
-    parts = list(itertools.islice(boost(state, loss, y, None, dials, engines[0], draws), first))
-    parts += itertools.islice(boost(state, loss, y, None, dials, engines[1], draws), 12 - first)
+    state = start(None, settings, engines[0], np.zeros(loss.n_outputs), len(y), 12)
+    draws = Draws(row_keys(X), settings.seed)
+    parts = list(itertools.islice(boost(state, loss, y, None, settings, engines[0], draws), first))
+    parts += itertools.islice(boost(state, loss, y, None, settings, engines[1], draws), 12 - first)
     for a, b in zip(whole, parts, strict=True):
         for x, z in zip(a.learners, b.learners, strict=True):
             np.testing.assert_array_equal(x.predictions(), z.predictions())
@@ -312,11 +312,11 @@ class Recorded(XGBoostEngine):
 def test_exploration_falls_with_the_root_of_the_loss_where_there_are_classes(name):
     loss, make, _ = CASES[name]
     X, y = make(n=400)
-    dials = replace(PLAIN, nu=0.7)
+    settings = replace(PLAIN, nu=0.7)
     engine = Recorded(X, loss.n_outputs, PARAMS)
-    done, _ = run(loss, X, y, dials, 8, engine=engine)
+    done, _ = run(loss, X, y, settings, 8, engine=engine)
     F = np.zeros((loss.n_outputs, len(y)), dtype=np.float32)
-    draws = Draws(row_keys(X), dials.seed)
+    draws = Draws(row_keys(X), settings.seed)
     for t, (round_, target) in enumerate(zip(done, engine.targets, strict=True)):
         r, curvature = loss.residual(np.asarray(y, dtype=np.float32), F)
         sizes = np.mean(np.abs(r) / np.sqrt(curvature), axis=1)
@@ -325,7 +325,7 @@ def test_exploration_falls_with_the_root_of_the_loss_where_there_are_classes(nam
         for k in range(loss.n_outputs):
             z = np.sqrt(dispersion * curvature[k]) * draws.normal(t, k)
             np.testing.assert_allclose((target[k] - r[k]) @ z / (z @ z), 0.7 * share, atol=0.7 * 0.006)
-        F += dials.eta * np.stack([learner.predictions() for learner in round_.learners])
+        F += settings.eta * np.stack([learner.predictions() for learner in round_.learners])
     if loss.n_classes:
         assert done[-1].loss < 0.8 * done[0].loss
 
@@ -333,8 +333,8 @@ def test_exploration_falls_with_the_root_of_the_loss_where_there_are_classes(nam
 def test_row_sampling_follows_the_seed():
     X, y = two_classes()
     rounds = {
-        seed: [r.learners[0].predictions() for r in run(LogisticLoss(), X, y, dials, 3)[0]]
-        for seed, dials in ((s, replace(PLAIN, subsample=0.5, seed=s)) for s in (0, 1))
+        seed: [r.learners[0].predictions() for r in run(LogisticLoss(), X, y, settings, 3)[0]]
+        for seed, settings in ((s, replace(PLAIN, subsample=0.5, seed=s)) for s in (0, 1))
     }
     again = run(LogisticLoss(), X, y, replace(PLAIN, subsample=0.5, seed=0), 3)[0]
     np.testing.assert_array_equal(rounds[0], [r.learners[0].predictions() for r in again])
@@ -351,8 +351,8 @@ def test_every_round_draws_its_own_rows():
             np.testing.assert_array_equal(target[0] != 0, drawn[-1])
             return super().grow(target, curvature, seed)
 
-    dials = replace(PLAIN, subsample=0.3)
-    run(LogisticLoss(), X, y, dials, 6, engine=Spy(X, 1, PARAMS))
+    settings = replace(PLAIN, subsample=0.3)
+    run(LogisticLoss(), X, y, settings, 6, engine=Spy(X, 1, PARAMS))
     # Five standard deviations of a binomial share of 1000 rows.
     assert all(abs(rows.mean() - 0.3) < 5 * np.sqrt(0.21 / 1000) for rows in drawn)
     both = np.mean([np.mean(a & b) for a, b in itertools.combinations(drawn, 2)])
@@ -363,13 +363,13 @@ def test_integer_weights_are_repeated_rows():
     X, y = two_classes(n=200)
     weight = np.random.default_rng(0).integers(1, 4, size=200)
     rows = np.repeat(np.arange(200), weight)
-    dials = replace(PAPER, leaf_rule="newton", l2=1.0, eta=0.3)
+    settings = replace(PAPER, leaf_rule="newton", l2=1.0, eta=0.3)
 
     def engine(X):
         return EstimatorEngine(X, lambda seed: DecisionTreeRegressor(max_depth=2, random_state=0), sample_weighted=True)
 
-    weighted, _ = run(LogisticLoss(), X, y, dials, 4, engine=engine(X), weight=weight.astype(float))
-    repeated, _ = run(LogisticLoss(), X[rows], y[rows], dials, 4, engine=engine(X[rows]))
+    weighted, _ = run(LogisticLoss(), X, y, settings, 4, engine=engine(X), weight=weight.astype(float))
+    repeated, _ = run(LogisticLoss(), X[rows], y[rows], settings, 4, engine=engine(X[rows]))
     for a, b in zip(weighted, repeated, strict=True):
         assert a.projections[0].k == b.projections[0].k
         assert a.loss == pytest.approx(b.loss, rel=1e-9)

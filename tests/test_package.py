@@ -169,6 +169,7 @@ def test_public_methods_of_the_classifier():
         "from_paper",
         "get_booster",
         "intercept_",
+        "make_projector",
         "predict",
         "predict_proba",
         "save_model",

@@ -329,7 +329,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         make_engine = self._make_engine(loss.n_outputs, plan)
         measure = self._make_metric(loss, plan)
-        trainer = Trainer(plan, loss, make_engine, self._make_ensemble(loss), self._make_projector, observe, measure)
+        trainer = Trainer(plan, loss, make_engine, self._make_ensemble(loss), self.make_projector, observe, measure)
         if plan.uses_folds:
             if validation is not None:
                 raise ValueError(
@@ -455,10 +455,29 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             learner.set_params(random_state=seed)
         return learner
 
-    def _make_projector(
+    def make_projector(
         self, settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None
     ) -> Projector:
-        """Return the projection; a subclass may return another one."""
+        """Return what projects residuals away from the latest trees; ``fit`` calls it once for each model it grows.
+
+        A subclass may return another one: an object with the methods of :class:`scboost.boosting.history.Projector`.
+
+        Parameters
+        ----------
+        settings : Settings
+            Settings of the loop: ``alpha``, ``gamma``, ``memory`` and others.
+        F : ndarray of shape (n_outputs, n_samples)
+            Scores before the first round, whose shape and type are those of all residuals.
+        capacity : int
+            How many trees of each output will be remembered.
+        sample_weight : ndarray of shape (n_samples,) or None
+            Row weights.
+
+        Returns
+        -------
+        Projector
+            The projection of the method.
+        """
         return spectral_projector(settings, F, capacity, sample_weight)
 
     def _make_ensemble(self, loss: Loss) -> Callable[[FloatArray], Ensemble]:
