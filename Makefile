@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist test-browser test-mlflow docs compat fuzz soak kill-test bench pages clean
+.PHONY: demo test test-dist test-browser test-mlflow docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -34,6 +34,11 @@ test-mlflow: $(VENV)/.dev
 docs: $(VENV)/.docs
 	MPLBACKEND=Agg OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# Whether other sites answer to the links of this one: needs the network, and is part of the hosted workflow. Links
+# within the repository are checked by `make test`.
+docs-links: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -b linkcheck -D plot_gallery=0 docs docs/_build/links
 
 # The tests on the lowest and newest versions of what the library needs; about an hour. Python 3.11 or newer runs it.
 compat: | $(BIN)/python

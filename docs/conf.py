@@ -36,6 +36,9 @@ numpydoc_show_inherited_class_members = {
     "scboost.SCBoostRegressor": True,
 }
 
+# The project's own site and repository: their pages appear with the commit that links to them.
+linkcheck_ignore = [r"https://scboost\.github\.io/", r"https://github\.com/scboost/"]
+
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["ref.ref"]  # labels of scikit-learn's site in docstrings that are inherited from it

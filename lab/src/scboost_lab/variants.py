@@ -77,9 +77,7 @@ class Prototype(SCBoostClassifier):
 
     spec: Spec
 
-    def make_projector(
-        self, settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None
-    ) -> Any:
+    def make_projector(self, settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None) -> Any:
         """Return a projection with the rule and the metric of `spec`."""
         history = History(F.shape[1], capacity, F.dtype, sample_weight)
         return _RuleProjector(history, settings, self.spec, int(self.n_estimators))
@@ -114,9 +112,7 @@ class _RuleProjector:
 class JointHistoryClassifier(SCBoostClassifier):
     """Many classes with one history: the residuals of all classes are projected together, as one long vector."""
 
-    def make_projector(
-        self, settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None
-    ) -> Any:
+    def make_projector(self, settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None) -> Any:
         """Return the projection of all classes together."""
         weight = None if sample_weight is None else np.tile(sample_weight, len(F))
         return _JointProjector(History(F.size, capacity, F.dtype, weight), settings)
