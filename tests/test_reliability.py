@@ -362,11 +362,14 @@ def test_the_first_fold_may_find_no_tree():
     assert np.isfinite(model.fit(X, target).predict(X)).all()
 
 
-def test_a_fold_may_hold_no_counts():
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+@pytest.mark.parametrize("weight", [1.0, 1e-10])  # light rows and tiny means: penalties in their unit are huge
+def test_a_fold_may_hold_no_counts(loss, weight):
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
     counts = np.where(np.arange(300) < 150, 0.0, COUNTS)
     folds = {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": halves}
-    assert np.isfinite(SCBoostRegressor(**FAST, **folds, loss="poisson").fit(X, counts).predict(X)).all()
+    model = SCBoostRegressor(**FAST, **folds, loss=loss).fit(X, counts, np.full(300, weight))
+    assert np.isfinite(model.predict(X)).all()
 
 
 # --- cost -------------------------------------------------------------------------------------------------------------

@@ -454,6 +454,10 @@ class HuberLoss(_RegressionLoss):
         return np.asarray(special.huber(self.delta, y - F[0]))
 
 
+def _log_mean(y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+    return np.array([np.log(max(weighted_mean(y, sample_weight), float(_LOWEST_MEAN)))])
+
+
 class PoissonLoss(Loss):
     """Negative log-likelihood of a count whose log-mean is the raw score, up to a constant of the target."""
 
@@ -467,7 +471,7 @@ class PoissonLoss(Loss):
         _check_span(y, name)
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([np.log(max(weighted_mean(y, sample_weight), float(_LOWEST_MEAN)))])
+        return _log_mean(y, sample_weight)
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean = np.exp(F)
@@ -570,7 +574,7 @@ class TweedieLoss(Loss):
             raise ValueError(f"loss='tweedie' needs {name} >= 0, got {y.min():g}.")
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([np.log(weighted_mean(y, sample_weight))])
+        return _log_mean(y, sample_weight)
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         pull, push = self._forces(y, F)

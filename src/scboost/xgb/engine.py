@@ -124,11 +124,15 @@ class XGBoostEngine(Engine):
         The newest tree is read from the serialised booster, which is cheaper than slicing it off as long as the
         booster is short; and small margins carry small rounding errors.
         """
-        penalties = {name: self._params[name] / self._unit for name in _PENALTIES} | {"seed": seed}
-        self._booster: xgboost.Booster = import_xgboost().Booster({**self._params, **penalties}, [self.matrix])
+        params = {**self._params, **self._penalties(), "seed": seed}
+        self._booster: xgboost.Booster = import_xgboost().Booster(params, [self.matrix])
         self._newest = NewestTrees(self._reader)
         self._margin = self._read_margin()
         self._round = 0
+
+    def _penalties(self) -> dict[str, float]:
+        """Return what is measured in the unit of the curvature, in this unit; XGBoost takes what float32 holds."""
+        return {name: min(self._params[name] / self._unit, float(_LARGEST)) for name in _PENALTIES}
 
     def fork(self) -> XGBoostEngine:
         """Start a new booster on the same matrix; see :class:`Engine`."""
@@ -171,7 +175,7 @@ class XGBoostEngine(Engine):
             self.matrix.set_info(feature_weights=weights)
         if unit != self._unit:
             self._unit = unit
-            self._booster.set_param({name: self._params[name] / unit for name in _PENALTIES})
+            self._booster.set_param(self._penalties())
         if self._draws_inside or self._round == self._rounds_per_booster:
             self._renew(seed % 2**31)  # the sampler of columns starts anew with the booster only
         if self._one_scale:
