@@ -24,6 +24,7 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 import scboost
 from scboost.redundancy.prune import shrink
 from scboost.redundancy.reweight import Problem
+from scboost.reporting import draw
 from scboost.reporting.advice import advise
 from scboost.reporting.scores import Outcome, calibrate, measure_scores
 
@@ -243,6 +244,41 @@ def test_warnings_come_when_they_should_and_only_then():
     assert "Trees that do nothing" in titles(found)
     flat = [t for t, column in enumerate(scboost.tree_matrix(idle, X_test).H.T) if np.ptp(column) == 0]
     assert found.measured.idle == flat
+
+
+def test_a_forest_does_not_overfit_by_its_number_of_trees():
+    """Its trees come in no order: that the first ones happen to be better says nothing."""
+    X, y, X_test, y_test = rows()
+    forest = RandomForestClassifier(30, random_state=0, n_jobs=1).fit(X, y)
+    rotten = RandomForestClassifier(30, random_state=0, n_jobs=1).fit(X, np.roll(y, 1))
+    forest.estimators_ = forest.estimators_[:10] + rotten.estimators_[:20]
+    page = scboost.report(forest, X_test, y_test)
+    assert page.measured.curve.best < 30
+    assert "Overfitting" not in titles(page)
+
+
+def test_votes_have_one_curve_and_idle_trees_a_key():
+    X, y, X_test, y_test = rows()
+    model = AdaBoostClassifier(n_estimators=10, random_state=0).fit(X, y)
+    model.estimators_[3].fit(X, np.zeros(len(X), int))  # one class: it always says the same
+    html = scboost.report(model, X_test, y_test).html()
+    assert "error rate by number of trees" in html
+    assert "accuracy by number of trees" not in html
+    assert "Trees that do nothing" in html
+    assert "the same for every row</li>" in html
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.25, "0.25"), (5000, "5,000"), (20_000, "20k"), (-1.5e6, "-1.5M"), (2e12, "2e+12")]
+)
+def test_ticks_are_short(value, text):
+    assert draw.Axis("y", 0, 1).name(value) == text
+
+
+def test_an_axis_is_logarithmic_where_values_differ_by_a_factor_of_ten():
+    assert draw.axis_around("y", np.array([0.2, 6.0])).log
+    for values in ([0.2, 1.9], [-1.0, 20.0], [0.0, 5.0], [np.nan, np.inf]):
+        assert not draw.axis_around("y", np.array(values)).log
 
 
 def test_a_rare_class_is_named():

@@ -83,16 +83,30 @@ class Axis:
         """Write a value as it stands at a tick."""
         if self.percent:
             return f"{100 * value:g}%" if abs(100 * value - round(100 * value)) < 1e-6 else f"{100 * value:.3g}%"
-        return f"{value:,.0f}" if abs(value) >= 1000 and value == round(value) else f"{value:.4g}"
+        if 10_000 <= abs(value) < 1e9:  # longer ones would run into the label of the axis
+            return f"{value / 1e3:g}k" if abs(value) < 1e6 else f"{value / 1e6:g}M"
+        return f"{value:,.0f}" if 1000 <= abs(value) < 10_000 and value == round(value) else f"{value:.4g}"
+
+
+def _finite(values: Sequence[FloatArray]) -> FloatArray:
+    flat = np.concatenate([np.ravel(v) for v in values])
+    return np.asarray(flat[np.isfinite(flat)])
 
 
 def around(*values: FloatArray, share: float = 0.06) -> tuple[float, float]:
     """Return limits that leave some space around all finite values."""
-    flat = np.concatenate([np.ravel(v) for v in values])
-    flat = flat[np.isfinite(flat)]
+    flat = _finite(values)
     low, high = (float(flat.min()), float(flat.max())) if len(flat) else (0.0, 1.0)
     space = (high - low) * share or max(abs(high) * share, 1e-6)
     return low - space, high + space
+
+
+def axis_around(label: str, *values: FloatArray) -> Axis:
+    """Return an axis with some space around all finite values, logarithmic where they differ by a factor of ten."""
+    flat = _finite(values)
+    if len(flat) and 0 < 10 * flat.min() < flat.max():
+        return Axis(f"{label}, logarithmic", float(flat.min()) / 1.15, float(flat.max()) * 1.15, log=True)
+    return Axis(label, *around(flat))
 
 
 def _x(axis: Axis, value: float) -> float:
@@ -311,7 +325,8 @@ def heat_map(title: str, values: FloatArray) -> str:
         "box": [left, top, side],
         "edges": edges.tolist(),
     }
-    return _figure(title, "".join(parts), "", hover)
+    legend = _legend([("the same for every row", "undefined")]) if np.isnan(mean).any() else ""
+    return _figure(title, "".join(parts), legend, hover)
 
 
 def _picture(left: int, top: int, width: int, height: int, values: FloatArray) -> str:

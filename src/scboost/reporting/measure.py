@@ -77,7 +77,8 @@ class TreeCurve:
     best : int
         Number of first trees with the smallest loss.
     rise, rise_error : float
-        What the loss of all trees is above that, and the standard error of this difference.
+        What the loss of all trees is above that, and the standard error of this difference; 0 for a forest, whose trees
+        come in no order.
     enough : int or None
         Fewest pruned trees whose loss is not above the smallest, of all trees or of any pruned number, by more than a
         standard error of the difference. None if there is no such number.
@@ -102,6 +103,11 @@ class TreeCurve:
     rise_error: float
     enough: int | None
     no_pruning: str
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the score says the same as the loss."""
+        return self.loss_name == "error rate"
 
 
 @dataclass(frozen=True)
@@ -351,6 +357,8 @@ def _tree_curve(model: Any, X: Any, y: Any, trees: TreeMatrix, rng: np.random.Ge
     losses = np.array([loss.mean() for loss, _ in cut])
     best = int(np.argmin(losses))
     difference = cut[-1][0] - cut[best][0]
+    if trees.average and np.ptp(trees.column_weights) == 0:  # a forest
+        difference = np.zeros_like(difference)
     root = np.sqrt(len(scoring))
     rivals = [cut[-1][0], *(loss for loss, _ in pruned)]
     reference = min(rivals, key=np.mean)

@@ -72,7 +72,9 @@ def _json(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    return "undefined" if np.isnan(value) else f"{value:.4g}"
+    if np.isnan(value):
+        return "undefined"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def _share(value: float) -> str:
@@ -150,19 +152,20 @@ def _trees(found: Measured) -> str:
         )
     how = (
         f'<p class="quietly">Trees were chosen on {curve.n_choosing:,} rows and both lines measured on the other '
-        f"{curve.n_scoring:,}. “First trees” is the ensemble cut short; the axis of trees is logarithmic.</p>"
+        f"{curve.n_scoring:,}. “First trees” is the ensemble cut short"
+        f"{'; the axis of trees is logarithmic' if x.log else ''}.</p>"
     )
+    shown = [(curve.loss_name, curve.loss, curve.pruned_loss, all_loss)]
+    if not curve.mirrored:
+        shown.append((curve.score_name, curve.score, curve.pruned_score, all_score))
     charts = "".join(
         draw.line_chart(
             f"{name} by number of trees",
             _curves(curve, first, pruned, reference),
             x,
-            Axis(name, *draw.around(first, pruned)),
+            draw.axis_around(name, first, pruned),
         )
-        for name, first, pruned, reference in (
-            (curve.loss_name, curve.loss, curve.pruned_loss, all_loss),
-            (curve.score_name, curve.score, curve.pruned_score, all_score),
-        )
+        for name, first, pruned, reference in shown
     )
     return f'{words}{_slider(curve)}<div class="charts markable">{charts}</div>{how if not curve.no_pruning else ""}'
 
@@ -189,7 +192,7 @@ def _slider(curve: TreeCurve) -> str:
 
 
 def _pair(curve: TreeCurve, loss: float, score: float) -> str:
-    return f"{curve.loss_name} {_number(loss)}, {curve.score_name} {_number(score)}"
+    return f"{curve.loss_name} {_number(loss)}" + (f", {curve.score_name} {_number(score)}" * (not curve.mirrored))
 
 
 def _stops(found: Measured) -> list[dict[str, Any]] | None:
@@ -296,8 +299,12 @@ def _features(found: Measured) -> str:
     charts = []
     if features.shuffled is not None:
         title = f"Rise of the {features.loss_name} when the column is shuffled"
+        largest = float(np.abs(features.shuffled).max()) or 1.0
+        decimals = max(
+            0, 2 - int(np.floor(np.log10(largest)))
+        )  # three digits of the largest, and as many decimals of all
         charts.append(
-            draw.bars(title, features.names, features.shuffled, features.shuffled_error, lambda v: f"{v:.2g}")
+            draw.bars(title, features.names, features.shuffled, features.shuffled_error, lambda v: f"{v:,.{decimals}f}")
         )
     if features.own is not None:
         order = np.argsort(-features.own, kind="stable")
