@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from scboost._arrays import FloatArray, IntArray, Keys, blocks
+from scboost._arrays import FloatArray, IntArray, Keys, map_blocks
 from scboost.boosting.workers import contents, quantiles, workers
 
 _ALL = slice(None)
@@ -35,15 +35,15 @@ def row_keys(X: Any) -> Keys:
     """
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64
         factors = mix64(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-        keys = np.zeros(X.shape[0], dtype=np.uint64)
-        if bool(sparse.issparse(X)):
-            terms = _bits(X.data) * factors[X.indices]
-            starts = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
-            keys += starts[X.indptr[1:]] - starts[X.indptr[:-1]]
-        else:
-            for rows in blocks(len(X), max(1, (1 << 18) // max(X.shape[1], 1))):
-                keys[rows] = (_bits(X[rows]) * factors).sum(axis=1, dtype=np.uint64)
-        return mix64(keys)
+    keys = np.zeros(X.shape[0], dtype=np.uint64)
+    if bool(sparse.issparse(X)):
+        terms = _bits(X.data) * factors[X.indices]
+        starts = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+        keys += starts[X.indptr[1:]] - starts[X.indptr[:-1]]
+    else:
+        size = max(1, (1 << 16) // max(X.shape[1], 1))  # of which the numbers of 64 bits stay in cache
+        map_blocks(lambda rows: np.matmul(_bits(X[rows]), factors, out=keys[rows]), len(X), size)
+    return mix64(keys)
 
 
 class Draws:
@@ -78,13 +78,12 @@ class Draws:
         return np.asarray(self._draw(round_, -1, _ALL) < share * 2.0**32, dtype=np.float64)
 
     def _draw(self, round_: int, stream: int, rows: slice) -> npt.NDArray[np.uint32]:
-        with np.errstate(over="ignore"):
-            x = self._keys[rows] ^ _stream_key(self._seed, round_, stream)
-            shifted = np.empty_like(x)
-            for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-                x ^= np.right_shift(x, np.uint32(shift), out=shifted)
-                x *= np.uint32(factor)
-            x ^= np.right_shift(x, np.uint32(16), out=shifted)
+        x = self._keys[rows] ^ _stream_key(self._seed, round_, stream)
+        shifted = np.empty_like(x)
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+            x ^= np.right_shift(x, np.uint32(shift), out=shifted)
+            x *= np.uint32(factor)
+        x ^= np.right_shift(x, np.uint32(16), out=shifted)
         return np.asarray(x)
 
 
@@ -160,8 +159,11 @@ def _roots_of_shares(mass: FloatArray | IntArray, counted: FloatArray | None = N
 def _bits(values: FloatArray) -> Keys:
     """Return a number for each value that is equal for equal values, and 0 for NaN."""
     plain = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0)  # -0 becomes 0
-    bits = plain.view(np.uint32).astype(np.uint64) + np.uint64(1)
-    bits *= ~np.isnan(plain)
+    bits = plain.view(np.uint32).astype(np.uint64)
+    bits += np.uint64(1)
+    missing = np.isnan(plain)
+    if missing.any():
+        bits[missing] = 0
     return bits
 
 

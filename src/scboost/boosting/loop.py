@@ -364,7 +364,7 @@ def _add(learner: Learner, eta: float, F: FloatArray) -> FloatArray:
 
     def go(rows: slice) -> None:
         if learner.leaf is not None:
-            h[rows] = learner.values.take(learner.leaf[rows])
+            learner.values.take(learner.leaf[rows], out=h[rows], mode="clip")  # "raise" would go by a copy
         F[rows] += eta * h[rows]
 
     map_blocks(go, len(F))

@@ -197,12 +197,14 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
                 raise TypeError(f"y has labels of several types, {names}; use one type.")
             if len(y):
                 check_classification_targets(y)
-            labels, codes = np.unique(y, return_inverse=True)
-            rows = make_rows(X, codes.astype(np.float64), sample_weight)
-            present = labels[np.unique(rows.y).astype(np.intp)]  # a class may have weight 0 throughout
+            labels = np.unique(y)
+            rows = make_rows(X, np.searchsorted(labels, y).astype(np.float64), sample_weight)
+            # Where rows of weight 0 are left out, a class may be gone.
+            present = labels if len(rows) == len(y) else labels[np.unique(rows.y).astype(np.intp)]
         self.classes_ = _joined_labels(workers().gather(present))
-        places = np.searchsorted(self.classes_, labels) if len(labels) else np.zeros(0)
-        rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float64), rows.weight)
+        if not np.array_equal(self.classes_, labels):
+            places = np.searchsorted(self.classes_, labels) if len(labels) else np.zeros(0)
+            rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float64), rows.weight)
         K = self.n_classes_ = len(self.classes_)
         if K < 2:
             raise ValueError(

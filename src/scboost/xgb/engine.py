@@ -306,7 +306,7 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
         change = margin[rows] - before[rows]
         distance = change - low32
         distance *= per_step
-        cells = distance.astype(np.intp)
+        cells = distance.astype(np.int32).astype(np.intp)  # several times faster than at once
         found = leaf_at.take(cells, mode="clip", out=leaf[rows])
         np.subtract(change, value_at.take(cells, mode="clip", out=distance), out=distance)
         if max(float(distance.max()), -float(distance.min())) <= error:
