@@ -231,10 +231,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            NaN is a value of its own; infinity is refused here, and is the largest number when predicting. In a sparse
-            matrix, zeros, stored or not, count as missing. String and categorical columns of a pandas, polars or
-            pyarrow table are categorical, without order; a category that was not seen in ``fit`` counts as missing when
-            predicting.
+            NaN is missing: each split learns which side it goes to. Infinity is refused here, and is the largest number
+            when predicting. In a sparse matrix, zeros, stored or not, count as missing. String and categorical columns
+            of a pandas, polars or pyarrow table are categorical, without order; a category that was not seen in ``fit``
+            counts as missing when predicting.
         y : array-like of shape (n_samples,)
             Class labels or numbers.
         sample_weight : array-like of shape (n_samples,), optional
