@@ -1,5 +1,6 @@
 """Fixtures that more than one suite uses."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 # The same examples every time: a run that fails can be run again.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# Modules that are an extra: without it their examples cannot be collected.
+collect_ignore = [f"src/scboost/{name}.py" for name in ("dask",) if find_spec(name) is None]
 
 
 @pytest.fixture(scope="session")

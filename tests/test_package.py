@@ -33,7 +33,18 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before})
     assert done.returncode == 0, done.stderr
     added = set(done.stdout.split())
     assert "scboost" in added
-    assert not added & {"matplotlib", "pandas", "polars", "pyarrow", "xgboost", "lightgbm", "catboost", "scboost_lab"}
+    assert not added & {
+        "matplotlib",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "scboost_lab",
+        "dask",
+        "distributed",
+    }
 
 
 def test_the_package_imports_where_pandas_and_matplotlib_are_not_installed():
@@ -231,7 +242,7 @@ def test_the_names_in_the_architecture_page_exist():
     [
         # Returning a booster is a matter of types only; the redundancy tools read documents.
         ("xgboost", ("xgb",)),
-        ("sklearn", ("redundancy", "plotting", "reporting", "estimators", "cli")),
+        ("sklearn", ("redundancy", "plotting", "reporting", "estimators", "dask", "cli")),
         ("scboost_lab", ()),
     ],
 )

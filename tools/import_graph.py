@@ -26,6 +26,7 @@ LAYERS = (
     "plotting",
     "reporting",
     "estimators",
+    "dask",
     "cli",
     "__main__",
 )

@@ -524,7 +524,7 @@ class PoissonLoss(Loss):
 
 def _check_span(y: FloatArray, name: str) -> None:
     """Refuse targets whose differences cannot be squared in float32, the type of the loop."""
-    span, (low, high) = float(np.ptp(y)), _TARGET_SPANS
+    span, (low, high) = float(np.ptp(y)) if len(y) else 0.0, _TARGET_SPANS
     if span and not low < span < high:
         raise ValueError(f"{name} spans {span:.3g}; rescale it to span between {low:g} and {high:g}.")
 

@@ -210,8 +210,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
                 f"n_classes={loss.n_classes}."
             )
         with agreed():
-            if len(rows):
-                loss.check_target(rows.y, "y")
+            loss.check_target(rows.y, "y")
         if self.loss in ("poisson", "tweedie") and not workers().sum(rows.y.sum()):
             raise ValueError(
                 f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."

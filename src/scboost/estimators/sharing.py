@@ -12,7 +12,8 @@ from scboost.boosting.losses import Loss
 from scboost.boosting.workers import WorkerError
 from scboost.estimators.checkpoint import from_bytes
 from scboost.estimators.model_file import from_document, parse, to_document
-from scboost.xgb.collective import joined
+from scboost.xgb import import_xgboost
+from scboost.xgb.collective import joined, lost_worker
 
 
 @dataclass
@@ -84,6 +85,7 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
     resume : bytes, optional
         Content of a checkpoint to go on from.
     """
+    XGBoostError = import_xgboost().core.XGBoostError
     with joined(arguments) as workers, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = clone(estimator)
@@ -100,8 +102,11 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
                 y_val=part.y_val,
                 sample_weight_val=part.sample_weight_val,
             )
-        except WorkerError as error:
-            raise WorkerError(f"The fit ended in round {workers.round}. {error}") from error
+        except (WorkerError, XGBoostError) as error:
+            other = lost_worker(error)
+            if other is None:
+                raise
+            raise WorkerError(f"The fit ended in round {workers.round}. {other}") from error
         if workers.rank:
             return None
         traffic = {"calls": workers.calls, "bytes": 8 * workers.numbers, "seconds": workers.seconds}

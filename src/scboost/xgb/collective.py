@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,18 +58,24 @@ class CollectiveWorkers(Workers):
 
     def _reduce(self, values: npt.NDArray[Any], op: Any) -> npt.NDArray[Any]:
         begin = time.perf_counter()
-        try:
-            result = self._collective.allreduce(values, op).reshape(values.shape)
-        except import_xgboost().core.XGBoostError as error:
-            raise WorkerError(f"Another worker does not answer any more: {_first_line(error)}") from error
+        result = self._collective.allreduce(values, op).reshape(values.shape)
         self.calls += 1
         self.numbers += -(-values.nbytes // 8)
         self.seconds += time.perf_counter() - begin
         return np.asarray(result)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+def lost_worker(error: Exception) -> str | None:
+    """Return what an error says of a lost worker; None if it is about something else.
+
+    XGBoost gives its reasons line by line, each with a place in the source: the innermost comes last.
+    """
+    if isinstance(error, WorkerError):
+        return str(error)
+    if "/collective/" not in str(error):
+        return None
+    reasons = re.findall(r"^- \[[^\]]*\]: (.*)$", str(error), re.MULTILINE)
+    return f"Another worker does not answer any more: {reasons[-1] if reasons else 'connection lost'}."
 
 
 @contextmanager

@@ -231,7 +231,7 @@ class TreeEnsemble(Ensemble):
         structure = self._document(rounds, np.ones_like(self.weights), np.zeros(K)).booster(n_jobs)
         # Without a check of names: a DMatrix refuses brackets in them.
         leaves = structure.predict(matrix, pred_leaf=True, validate_features=False)
-        leaves = leaves.reshape(n, -1).astype(np.intp)
+        leaves = leaves.reshape(n, len(rounds) * K).astype(np.intp)
         for i, tree in enumerate(self._trees[first * K : (first + len(rounds)) * K]):
             H[i // K, i % K] = tree["split_conditions"][leaves[:, i]]
         return H

@@ -1,0 +1,410 @@
+"""The estimators on a Dask cluster: rows that are spread over workers, the same method, the same model.
+
+Every worker keeps its own rows; the workers grow trees together through XGBoost's collective, as in
+:mod:`xgboost.dask`, and add up a few hundred numbers a round. The fitted model is an ordinary one.
+
+Partitions go to workers in order, so that a fit can be repeated; rows that lie elsewhere are moved once. Use at least
+as many partitions as workers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from scboost._arrays import ArrayLike
+from scboost.boosting.workers import WorkerError
+from scboost.estimators import classifier, regressor
+from scboost.estimators.base import SCBoost
+from scboost.estimators.migration import explains_foreign_arguments
+from scboost.estimators.parameters import check_shareable, check_together
+from scboost.estimators.sharing import Outcome, Part, fit_part
+from scboost.xgb import import_xgboost
+
+try:
+    import dask.array as da
+    import dask.dataframe as dd
+    import distributed
+    from dask import delayed
+    from dask.dataframe.dispatch import concat as concat_tables
+except ImportError as error:  # pragma: no cover - the tests install it
+    raise ImportError("scboost.dask needs Dask: pip install 'scboost[dask]'.") from error
+
+__all__ = ["SCBoostClassifier", "SCBoostRegressor"]
+
+_PATIENCE = 5.0  # seconds that other workers have to report the round in which one was lost
+_PARTS = ("X", "y", "sample_weight")
+
+
+class _OnDask(SCBoost):
+    """What the two estimators share: a fit on the workers of a client, and lazy predictions."""
+
+    _local_class: type[SCBoost]
+    _client: Any = None
+
+    @property
+    def client(self) -> Any:
+        """The client to use; the current one of this process if it was not set."""
+        return distributed.get_client() if self._client is None else self._client
+
+    @client.setter
+    def client(self, client: Any) -> None:
+        self._client = client
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_client", None)
+        return state
+
+    @explains_foreign_arguments
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        timeout: int = 300,
+        resume_from: str | os.PathLike[str] | None = None,
+    ) -> _OnDask:
+        """Fit on the workers of the client.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array of shape (n_samples, n_features)
+            Rows. Columns of a DataFrame may be categories or strings; partitions may have different ones, or be empty.
+        y : dask Series or Array of shape (n_samples,)
+            Class labels or numbers, in partitions like those of X.
+        sample_weight : dask Series or Array of shape (n_samples,), optional
+            Row weights.
+        X_val, y_val, sample_weight_val : optional
+            Validation rows, as Dask collections or in memory.
+        timeout : int, default=300
+            Seconds after which a worker that does not answer ends the fit.
+        resume_from : str or Path, optional
+            A checkpoint to go on from, written by the first worker with ``callbacks=[Checkpoint(path)]`` into a folder
+            that this process sees, too. The same rows give the model of an unbroken fit, on any number of workers.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        local = self._unfitted_local()
+        check_together(local)
+        check_shareable(local)
+        if self.warm_start:
+            raise ValueError("warm_start=True needs the rows of one process; use callbacks=[Checkpoint(path)].")
+        resume = None if resume_from is None else Path(resume_from).read_bytes()
+        if not isinstance(self.random_state, int | np.integer):  # one seed for all workers
+            local.set_params(random_state=int(np.random.default_rng().integers(2**31)))
+        training = _partitions(zip(_PARTS, (X, y, sample_weight), strict=True))
+        validation = _partitions(
+            (f"{name}_val", v) for name, v in zip(_PARTS, (X_val, y_val, sample_weight_val), strict=True)
+        )
+        outcome = _Fit(self.client, local, timeout).run(training, validation, resume)
+        fitted = outcome.into(self)
+        for name, value in vars(fitted).items():
+            if name.endswith("_") or name.startswith("_"):
+                setattr(self, name, value)
+        self.traffic_ = outcome.traffic
+        return self
+
+    def _unfitted_local(self) -> SCBoost:
+        return self._local_class(
+            **{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()}
+        )
+
+    def to_local(self) -> SCBoost:
+        """Return the fitted model as an ordinary estimator, which needs no Dask.
+
+        Returns
+        -------
+        SCBoostClassifier or SCBoostRegressor
+            Of :mod:`scboost`, with the same predictions and the same model file.
+        """
+        check_is_fitted(self)
+        local = self._unfitted_local()
+        local.__dict__.update(
+            {name: value for name, value in vars(self).items() if name not in ("_client", "traffic_")}
+        )
+        return local
+
+    def _lazily(self, X: Any, method: str, dtype: Any, columns: list[Any] | None = None) -> Any:
+        """Call a method of the local model on each partition, when its result is asked for.
+
+        A table gives a table with its index: a Series, or a DataFrame if there are names of columns.
+        """
+        predict = getattr(self.to_local().set_params(callbacks=None), method)
+        if isinstance(X, da.Array):
+            X = X.rechunk({1: -1})
+            if columns is None:
+                return X.map_blocks(predict, drop_axis=1, dtype=dtype)
+            return X.map_blocks(predict, chunks=(X.chunks[0], (len(columns),)), dtype=dtype)
+        if isinstance(X, dd.DataFrame):
+            import pandas as pd
+
+            meta = pd.Series(dtype=dtype) if columns is None else pd.DataFrame(columns=columns, dtype=dtype)
+            return X.map_partitions(_predicted, predict, meta, meta=meta)
+        return predict(X)
+
+
+def _predicted(part: Any, predict: Callable[[Any], Any], empty: Any) -> Any:
+    """Predictions of a table's rows, with its index, as a table like the empty one."""
+    if not len(part):
+        return empty
+    columns = {} if empty.ndim == 1 else {"columns": empty.columns}
+    return type(empty)(predict(part), index=part.index, **columns)
+
+
+class SCBoostClassifier(_OnDask, classifier.SCBoostClassifier):
+    """:class:`scboost.SCBoostClassifier` for rows on a Dask cluster.
+
+    Parameters, attributes and methods are those of the local class; ``estimator``, ``warm_start``,
+    ``early_stopping_metric``, splitters as ``cv`` and ``init_model`` need the rows of one process. Without validation
+    rows, those that are held out are chosen by their content. Other attributes:
+
+    Attributes
+    ----------
+    client : distributed.Client
+        The client to use; the current one if it was not set.
+    traffic_ : dict of str to float
+        Collective calls of this library's part of the fit, their bytes and seconds, and the number of rounds.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client, LocalCluster
+    >>> from scboost.dask import SCBoostClassifier
+    >>> if __name__ == "__main__":  # doctest: +SKIP
+    ...     with LocalCluster(n_workers=2) as cluster, Client(cluster):
+    ...         X = da.random.normal(size=(10_000, 5), chunks=(2_500, 5))
+    ...         y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    ...         model = SCBoostClassifier(n_estimators=50).fit(X, y)
+    ...         model.predict_proba(X).compute()
+    ...         model.to_local().save_model("model.ubj")
+    """
+
+    _local_class = classifier.SCBoostClassifier
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Most probable class of each row; lazily for Dask collections.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or rows in memory, of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        dask Series or Array, or ndarray, of shape (n_samples,)
+            Class labels.
+        """
+        check_is_fitted(self)
+        return self._lazily(X, "predict", self.classes_.dtype)
+
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Probabilities of the classes; lazily for Dask collections.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or rows in memory, of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        dask DataFrame or Array, or ndarray, of shape (n_samples, n_classes)
+            In the order of ``classes_``, which are the column names of a DataFrame.
+        """
+        check_is_fitted(self)
+        return self._lazily(X, "predict_proba", np.float64, self.classes_.tolist())
+
+
+class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
+    """:class:`scboost.SCBoostRegressor` for rows on a Dask cluster; see :class:`scboost.dask.SCBoostClassifier`.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        The client to use; the current one if it was not set.
+    traffic_ : dict of str to float
+        Collective calls of this library's part of the fit, their bytes and seconds, and the number of rounds.
+    """
+
+    _local_class = regressor.SCBoostRegressor
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Predicted value of each row; lazily for Dask collections.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or rows in memory, of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        dask Series or Array, or ndarray, of shape (n_samples,)
+            On the scale of y; of shape (n_samples, n_quantiles) if several quantiles were asked for.
+        """
+        columns = list(self.quantile) if isinstance(self.quantile, Sequence) else None
+        return self._lazily(X, "predict", np.float64, columns)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _partitions(collections: Any) -> list[dict[str, Any]]:
+    """Partitions of several collections side by side: one dict of delayed values, or values, for each."""
+    given = {name: value for name, value in collections if value is not None}
+    if not given:
+        return []
+    columns = {name: _delayed(name, value) for name, value in given.items()}
+    lengths = {name: len(parts) for name, parts in columns.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"Collections must have the same partitions: {said}. Give them the chunks of X.")
+    return [dict(zip(columns, parts, strict=True)) for parts in zip(*columns.values(), strict=True)]
+
+
+def _delayed(name: str, value: Any) -> list[Any]:
+    if isinstance(value, da.Array):
+        value = value if value.ndim == 1 else value.rechunk({1: -1})
+        return list(value.to_delayed().ravel())
+    if isinstance(value, dd.DataFrame | dd.Series):
+        return list(value.to_delayed())
+    if not name.endswith("_val"):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; scboost.dask needs Dask collections (dask.array.from_array, "
+            "dask.dataframe.from_pandas), and scboost has estimators for rows in memory."
+        )
+    return [delayed(value)]
+
+
+def _joined(values: list[Any]) -> Any:
+    """Rows of several partitions, one after the other."""
+    from scipy import sparse
+
+    if len(values) == 1:
+        return values[0]
+    if hasattr(values[0], "iloc"):
+        return concat_tables(values)
+    return sparse.vstack(values, format="csr") if sparse.issparse(values[0]) else np.concatenate(values)
+
+
+# --- the fit ---------------------------------------------------------------------------------------------------------
+
+
+class _Fit:
+    """One fit on the workers of a client."""
+
+    def __init__(self, client: Any, estimator: SCBoost, timeout: int) -> None:
+        self._client, self._estimator, self._timeout = client, estimator, timeout
+
+    def run(self, training: list[dict[str, Any]], validation: list[dict[str, Any]], resume: bytes | None) -> Outcome:
+        threads = dict(sorted(self._client.nthreads().items()))
+        if not threads:
+            raise WorkerError("The Dask cluster has no workers.")
+        addresses = list(threads)[: len(training)]
+        n = len(addresses)
+        tracker = import_xgboost().tracker.RabitTracker(n_workers=n, host_ip=self._host(), sortby="task")
+        tracker.start()
+        arguments = {**tracker.worker_args(), "dmlc_timeout": self._timeout}
+        futures = []
+        for rank, address in enumerate(addresses):
+            estimator = clone(self._estimator)
+            if estimator.n_jobs is None:
+                estimator.set_params(n_jobs=threads[address])
+            own = [training[i] for i in _share(len(training), n, rank)]
+            held_out = [validation[i] for i in _share(len(validation), n, rank)]
+            # A worker without validation rows needs their columns.
+            template = validation[0] if validation and not held_out else None
+            call = delayed(_fit_on_worker, pure=False)(
+                estimator, own, held_out, template, {**arguments, "dmlc_task_id": f"{rank:06d}"}, resume
+            )
+            futures.append(
+                self._client.compute(call, workers=[address], allow_other_workers=False, retries=0, priority=10)
+            )
+        try:
+            return self._wait(futures, addresses)
+        finally:
+            self._client.cancel(futures)
+            with suppress(import_xgboost().core.XGBoostError):  # it complains of workers that were lost
+                tracker.free()
+
+    def _host(self) -> str:
+        """Address of this process as the workers see it: the one it talks to the scheduler from."""
+        from distributed.utils import get_ip
+
+        address = self._client.scheduler.address
+        host = address.split("://")[-1].rsplit(":", 1)[0]
+        return "127.0.0.1" if address.startswith("inproc") else str(get_ip(host))
+
+    def _wait(self, futures: list[Any], addresses: list[str]) -> Outcome:
+        """Wait until all are done, one fails, or a worker is lost."""
+        troubled_since: float | None = None
+        present, next_look = self._client.nthreads(), 0.0
+        while True:
+            if all(future.status == "finished" for future in futures):
+                return self._client.gather(futures[0])  # type: ignore[no-any-return]
+            errors = [future.exception() for future in futures if future.status == "error"]
+            if time.monotonic() > next_look:
+                present, next_look = self._client.nthreads(), time.monotonic() + 0.5
+            lost = [address for address in addresses if address not in present]
+            if troubled_since is None and (errors or lost):
+                troubled_since = time.monotonic()
+            # The first error is often that another worker does not answer: its own error comes next.
+            causes = [error for error in errors if not isinstance(error, WorkerError)]
+            waiting = any(future.status == "pending" for future in futures)
+            if causes:
+                raise causes[0]
+            if troubled_since is not None and (not waiting or time.monotonic() - troubled_since > _PATIENCE):
+                self._raise(errors, futures, addresses, lost)
+            time.sleep(0.05)
+
+    @staticmethod
+    def _raise(errors: list[Any], futures: list[Any], addresses: list[str], lost: list[str]) -> None:
+        error = errors[0] if errors else None
+        silent = [
+            a for a, future in zip(addresses, futures, strict=True) if future.status == "pending" and a not in lost
+        ]
+        who = (
+            f"Lost worker {', '.join(lost)}."
+            if lost
+            else f"No answer from worker {', '.join(silent)}."
+            if silent
+            else ""
+        )
+        said = "The fit ended." if error is None else str(error)
+        raise WorkerError(f"{who} {said} Go on from a checkpoint with fit(..., resume_from=path).".strip()) from error
+
+
+def _share(n_parts: int, n_workers: int, rank: int) -> range:
+    """Numbers of the partitions of a worker: neighbours, as many for each."""
+    return range(n_parts * rank // n_workers, n_parts * (rank + 1) // n_workers)
+
+
+def _fit_on_worker(
+    estimator: SCBoost,
+    training: list[dict[str, Any]],
+    validation: list[dict[str, Any]],
+    template: dict[str, Any] | None,
+    arguments: dict[str, Any],
+    resume: bytes | None,
+) -> Outcome | None:
+    """Join the partitions of this worker and fit."""
+    joined = {name: _joined([part[name] for part in training]) for name in training[0]}
+    if validation:
+        joined |= {name: _joined([part[name] for part in validation]) for name in validation[0]}
+    elif template is not None:
+        joined |= {name: value[:0] for name, value in template.items()}
+    return fit_part(estimator, Part(**joined), arguments, resume)

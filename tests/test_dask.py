@@ -1,0 +1,178 @@
+"""Fits on a Dask cluster of two processes: the same model, lazy predictions, and an end with an error when it must."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import scboost
+from scboost import Checkpoint
+from scboost.boosting.workers import WorkerError
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own: of sizes, ports and tasks that end
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def rows(n=1200, seed=0):
+    """Rows with few distinct values, whose bins do not depend on how they are spread."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)).round(1).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, np.nan_to_num(X[:, 0] - X[:, 1] * X[:, 2]) + rng.normal(size=n)
+
+
+def on_dask(name, **params):
+    from scboost import dask
+
+    return getattr(dask, name)(n_estimators=8, random_state=0, **params)
+
+
+def local(name, **params):
+    return getattr(scboost, name)(n_estimators=8, random_state=0, n_jobs=1, **params)
+
+
+@pytest.mark.parametrize("chunk", [1200, 600, 300, 500])
+def test_arrays_in_any_partition_give_the_local_model(client, chunk):
+    X, y = rows()
+    y = np.array(["no", "yes"])[(y > 0).astype(int)]
+    weight = np.random.default_rng(1).integers(1, 3, size=len(y)).astype(float)
+    dX = da.from_array(X, chunks=(chunk, 2))
+    model = on_dask("SCBoostClassifier").fit(dX, da.from_array(y, chunks=chunk), da.from_array(weight, chunks=chunk))
+    expected = local("SCBoostClassifier").fit(X, y, weight)
+    probabilities = model.predict_proba(dX)
+    assert isinstance(probabilities, da.Array)
+    assert probabilities.shape == (1200, 2)
+    np.testing.assert_allclose(probabilities.compute(), expected.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(model.predict(dX).compute(), expected.predict(X))
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))  # rows in memory
+
+
+def test_tables_with_categories_validation_rows_and_empty_partitions(client):
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame["f"] = np.array(["u", "v", "w", "x"])[np.arange(1200) // 300]
+    target = pd.Series(y, index=frame.index)
+    # The second partition is empty, the third has categories of its own.
+    table = dd.concat([dd.from_pandas(frame[:600], npartitions=2), dd.from_pandas(frame[600:], npartitions=1)])
+    table = table.map_partitions(lambda part: part[part.index // 300 != 1])
+    values = dd.concat([dd.from_pandas(target[:600], npartitions=2), dd.from_pandas(target[600:], npartitions=1)])
+    values = values.map_partitions(lambda part: part[part.index // 300 != 1])
+    kept = np.arange(1200) // 300 != 1
+    new_X, new_y = rows(seed=1)
+    new = pd.DataFrame(new_X, columns=list("abcde")).assign(f="u")
+    model = on_dask("SCBoostRegressor", learning_rate=0.5).set_params(n_estimators="auto")
+    model.fit(table, values, X_val=new, y_val=new_y)
+    expected = local("SCBoostRegressor", learning_rate=0.5).set_params(n_estimators="auto")
+    expected.fit(frame[kept], y[kept], X_val=new, y_val=new_y)
+    assert model.n_estimators_ == expected.n_estimators_
+    predicted = model.predict(table)
+    assert isinstance(predicted, dd.Series)
+    np.testing.assert_allclose(predicted.compute(), expected.predict(frame[kept]), atol=1e-5)
+    assert predicted.compute().index.equals(frame.index[kept])
+
+
+def test_the_result_is_an_ordinary_model(client, tmp_path):
+    X, y = rows()
+    classes = np.digitize(y, [-0.5, 0.5])
+    model = on_dask("SCBoostClassifier").fit(da.from_array(X, chunks=(400, 5)), da.from_array(classes, chunks=400))
+    own = model.to_local()
+    assert type(own) is scboost.SCBoostClassifier
+    assert own.get_params() == model.get_params()
+    own.save_model(tmp_path / "model.ubj")
+    stored = scboost.load_model(tmp_path / "model.ubj")
+    expected = local("SCBoostClassifier").fit(X, classes).predict_proba(X)
+    for fitted in (own, stored):
+        np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-6)
+    assert scboost.redundancy_report(model, X).n_outputs == 3
+
+
+def test_several_quantiles_are_columns(client):
+    X, y = rows()
+    table = pd.DataFrame(X, columns=list("abcde"))
+    frame = dd.from_pandas(table, npartitions=2)
+    model = on_dask("SCBoostRegressor", loss="quantile", quantile=[0.1, 0.9])
+    predicted = model.fit(frame, dd.from_pandas(pd.Series(y), npartitions=2)).predict(frame)
+    assert list(predicted.columns) == [0.1, 0.9]
+    expected = local("SCBoostRegressor", loss="quantile", quantile=[0.1, 0.9]).fit(table, y).predict(table)
+    np.testing.assert_allclose(predicted.compute().to_numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, y[:300]), "X has 2, y has 1"),
+        (lambda X, y: (X.compute(), y), "X is a ndarray; scboost.dask needs Dask collections"),
+        (lambda X, y: (X, da.zeros(1200, chunks=600)), "number of classes has to be greater than one"),
+        (lambda X, y: (da.where(X > 3, np.inf, X), y), "infinity"),
+    ],
+)
+def test_errors_reach_the_driver(client, change, message):
+    X, y = rows()
+    X[X[0, 0] == X] = 4.0
+    X, y = change(da.from_array(X, chunks=(600, 5)), da.from_array((y > 0).astype(int), chunks=600))
+    with pytest.raises((ValueError, TypeError), match=message):
+        on_dask("SCBoostClassifier").fit(X, y)
+
+
+def test_what_needs_one_process_is_refused(client):
+    from sklearn.tree import DecisionTreeRegressor
+
+    X, y = da.zeros((10, 2), chunks=(5, 2)), da.zeros(10, chunks=5)
+    for params in ({"estimator": DecisionTreeRegressor()}, {"warm_start": True}):
+        with pytest.raises(ValueError, match=next(iter(params))):
+            on_dask("SCBoostRegressor", **params).fit(X, y)
+    with pytest.raises(TypeError, match=r"eval_set.*X_val"):
+        on_dask("SCBoostRegressor").fit(X, y, eval_set=[(X, y)])
+
+
+def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_for_bit(client, tmp_path):
+    X, y = rows()
+    dX, dy = da.from_array(X, chunks=(600, 5)), da.from_array(y, chunks=600)
+    params = {"n_estimators": 60, "random_state": 0}
+    whole = on_dask("SCBoostRegressor").set_params(**params).fit(dX, dy)
+    path = tmp_path / "fit.checkpoint"
+    pids = client.run(os.getpid)
+    killed = []
+
+    def kill_in_round_20():
+        while not path.exists():
+            time.sleep(0.01)
+        victim = max(pids)
+        killed.append(victim)
+        os.kill(pids[victim], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_in_round_20)
+    killer.start()
+    slow = [Checkpoint(path, every=20), _Slow()]
+    with pytest.raises(WorkerError, match=r"Lost worker .*The fit ended in round 2") as caught:
+        on_dask("SCBoostRegressor", callbacks=slow).set_params(**params).fit(dX, dy)
+    killer.join()
+    assert killed[0] in str(caught.value)
+    client.wait_for_workers(2, timeout=60)
+    resumed = on_dask("SCBoostRegressor").set_params(**params).fit(dX, dy, resume_from=path)
+    assert resumed.n_estimators_ == 60
+    np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
+
+
+class _Slow:
+    """Leaves time to be killed after round 20."""
+
+    def __call__(self, model):
+        if model.n_estimators_ >= 20:
+            time.sleep(0.5)
