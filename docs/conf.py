@@ -25,6 +25,7 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
 }
+html_sidebars = {page: [] for page in ("index", "start", "method")}  # which have no pages below them
 html_context = {"default_mode": "auto"}
 
 autosummary_generate = True

@@ -184,6 +184,25 @@ def test_what_cannot_be_stored_is_said(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.ubj"]
 
 
+class Derived(SCBoostClassifier):
+    """A class of a user's, with a parameter of its own."""
+
+    def __init__(self, *, depth=2, n_estimators=5):
+        super().__init__(n_estimators=n_estimators, max_depth=depth, n_jobs=1, random_state=0)
+        self.depth = depth
+
+
+def test_a_model_of_a_derived_class_is_stored_as_that_of_the_library(tmp_path):
+    X, y = two_classes()
+    model = Derived(depth=3).fit(X, y)
+    with pytest.warns(UserWarning, match="A Derived is stored as the SCBoostClassifier that it is derived from"):
+        model.save_model(tmp_path / "model.ubj")
+    again = load_model(tmp_path / "model.ubj")
+    assert type(again) is SCBoostClassifier
+    assert again.max_depth == 3
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
 def test_a_link_is_followed_and_an_old_temporary_file_taken_over(tmp_path):
     model, X = fitted("binary")
     (tmp_path / "real").mkdir()

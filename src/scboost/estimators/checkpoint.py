@@ -95,7 +95,7 @@ class Checkpoint:
             return
         try:
             write_file(self.path, _to_bytes(estimator))
-        except (OSError, ValueError) as error:  # a full disk, or labels that no file can hold
+        except (OSError, ValueError, TypeError) as error:  # a full disk; labels or a projector that no file can hold
             warnings.warn(
                 f"The checkpoint {str(self.path)!r} could not be written after round {estimator.n_estimators_}: "
                 f"{error}. The fit goes on; an earlier checkpoint is left as it is.",
@@ -166,7 +166,7 @@ def _histories(state: State) -> list[History]:
     if state.projector is None:
         return []
     if not isinstance(state.projector, SpectralProjector):
-        raise TypeError(f"A checkpoint cannot store the projector {type(state.projector).__name__}.")
+        raise TypeError(f"a checkpoint cannot store the projector {type(state.projector).__name__}")
     return state.projector.histories
 
 

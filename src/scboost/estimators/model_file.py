@@ -37,6 +37,7 @@ _OWN, _CHECKSUM = "scboost", "scboost_checksum"
 _FORMATS = (".json", ".ubj")
 _OF_THE_PROCESS = {"callbacks", "estimator"}  # parameters that are never stored
 _NUMBERS = "biuf"  # kinds of arrays that are stored as bytes
+_CLASSES = {cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor)}
 
 
 # What reading something else than what was written can end in; none of it is a fault of this code.
@@ -62,8 +63,20 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
             UserWarning,
             stacklevel=3,
         )
+    if type(model) is not _stored_class(model):
+        warnings.warn(
+            f"A {type(model).__name__} is stored as the {_stored_class(model).__name__} that it is derived from: what "
+            "it adds is code, which a model file does not hold.",
+            UserWarning,
+            stacklevel=3,
+        )
     document = to_document(model)
     write_file(target, document.encode_json() if target.suffix == ".json" else document.encode())
+
+
+def _stored_class(model: Any) -> type:
+    """Class that a file names: one of this library's, also for a model of a class derived from it."""
+    return next(cls for cls in _CLASSES.values() if isinstance(model, cls))
 
 
 def to_document(model: Any) -> Document:
@@ -73,7 +86,7 @@ def to_document(model: Any) -> Document:
         "schema": SCHEMA,
         "scboost": __version__,
         "xgboost": import_xgboost().__version__,
-        "estimator": type(model).__name__,
+        "estimator": _stored_class(model).__name__,
         "parameters": _pack_parameters(model),
         "columns": _pack_columns(model._columns),
         "sparse": bool(model._sparse),
@@ -121,7 +134,8 @@ def _pack_parameters(model: Any) -> dict[str, Any]:
     skipped = {*_OF_THE_PROCESS, *_left_out(model)}
     if isinstance(getattr(model, "loss", None), Loss):  # which has a place of its own
         skipped.add("loss")
-    return {name: pack(v, name) for name, v in model.get_params(deep=False).items() if name not in skipped}
+    names = [name for name in inspect.signature(_stored_class(model)).parameters if name not in skipped]
+    return {name: pack(getattr(model, name), name) for name in names}
 
 
 def _left_out(model: Any) -> list[str]:
@@ -295,9 +309,8 @@ class _Reader:
 
     def model(self) -> Any:
         own = self._own
-        known = {cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor)}
-        _require(own["estimator"] in known, f"unknown estimator {own['estimator']!r:.40}")
-        model: Any = known[own["estimator"]]()
+        _require(own["estimator"] in _CLASSES, f"unknown estimator {own['estimator']!r:.40}")
+        model: Any = _CLASSES[own["estimator"]]()
         parameters = {name: unpack(value) for name, value in own["parameters"].items()}
         unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
