@@ -176,77 +176,93 @@ def boost(
     """
     if settings.random and draws is None:
         raise ValueError(f"subsample={settings.subsample} and nu={settings.nu} need draws, got None.")
+    while not state.stop_reason:
+        done = _round(state, loss, y, sample_weight, settings, engine, draws)
+        if done is not None:
+            yield done
+        del done  # with its vectors, before the next round makes its own
+
+
+def _round(
+    state: State,
+    loss: Loss,
+    y: FloatArray,
+    sample_weight: FloatArray | None,
+    settings: Settings,
+    engine: Engine,
+    draws: Draws | None,
+) -> Round | None:
+    """Do one round; None if nothing is left to learn. See :func:`boost`."""
     newton = settings.leaf_rule == "newton"
     curved = newton and not loss.constant_curvature
     sees_everything = settings.subsample == 1 and not engine.samples_columns
-    while not state.stop_reason:
-        r, curvature, loss_so_far = loss.derivatives(y, state.F, sample_weight)
-        rows = sample_weight
-        if settings.subsample < 1 and draws is not None:
-            drawn = draws.sample(state.round, settings.subsample)
-            rows = drawn if sample_weight is None else drawn * sample_weight
-        shape = curvature if newton else np.ones_like(r)
-        explores = settings.nu > 0 and draws is not None
-        dispersion = _dispersion(r, shape, rows) if explores and not loss.unit_dispersion else None
+    r, curvature, loss_so_far = loss.derivatives(y, state.F, sample_weight)
+    rows = sample_weight
+    if settings.subsample < 1 and draws is not None:
+        drawn = draws.sample(state.round, settings.subsample)
+        rows = drawn if sample_weight is None else drawn * sample_weight
+    shape = curvature if newton else np.ones_like(r)
+    explores = settings.nu > 0 and draws is not None
+    dispersion = _dispersion(r, shape, rows) if explores and not loss.unit_dispersion else None
 
-        q, projections = r, []
-        if state.projector is not None:
-            q = np.empty_like(r)
-            projections = state.projector.project(r, curvature if curved else None, q)
-        mean_loss = loss_so_far()
-        if state.round == 0:
-            state.first_loss = mean_loss
-        if not np.isfinite(mean_loss):
-            state.stop_reason = diverged(mean_loss)
-            return
-        varies = workers().sum_later(np.array(float(_clearly_varies(q, r))))
-        noise = None
-        if explores and draws is not None:
-            size = settings.nu * np.sqrt(1.0 if dispersion is None else dispersion())
-            if loss.n_classes:
-                size *= _fallen(mean_loss, state.first_loss)
-            noise = _Noise(draws, state.round, size)
-        target, weighted_shape = _weighted(q, shape, rows, noise)
-        measured = engine.measure(target, weighted_shape)
-        if not varies() and _is_constant(q, r):
-            state.stop_reason = "the innovation is constant: nothing is left to learn"
-            return
-        seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
-        learners = engine.grow(target, weighted_shape, seed, measured())
-        if sees_everything and _no_split(learners) and not _roots_step(q, r, rows):
-            # Noise may have hidden the last split.
-            plain = learners
-            if noise is not None:
-                target, weighted_shape = _weighted(q, shape, rows, None)
-                plain = engine.grow(target, weighted_shape, seed, engine.measure(target, weighted_shape)())
-            if _no_split(plain):
-                state.stop_reason = "no tree found a split that its constraints allow"
-                return
-            learners = plain
+    q, projections = r, []
+    if state.projector is not None:
+        q = np.empty_like(r)
+        projections = state.projector.project(r, curvature if curved else None, q)
+    mean_loss = loss_so_far()
+    if state.round == 0:
+        state.first_loss = mean_loss
+    if not np.isfinite(mean_loss):
+        state.stop_reason = diverged(mean_loss)
+        return None
+    varies = workers().sum_later(np.array(float(_clearly_varies(q, r))))
+    noise = None
+    if explores and draws is not None:
+        size = settings.nu * np.sqrt(1.0 if dispersion is None else dispersion())
+        if loss.n_classes:
+            size *= _fallen(mean_loss, state.first_loss)
+        noise = _Noise(draws, state.round, size)
+    target, weighted_shape = _weighted(q, shape, rows, noise)
+    measured = engine.measure(target, weighted_shape)
+    if not varies() and _is_constant(q, r):
+        state.stop_reason = "the innovation is constant: nothing is left to learn"
+        return None
+    seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
+    learners = engine.grow(target, weighted_shape, seed, measured())
+    if sees_everything and _no_split(learners) and not _roots_step(q, r, rows):
+        # Noise may have hidden the last split.
+        plain = learners
+        if noise is not None:
+            target, weighted_shape = _weighted(q, shape, rows, None)
+            plain = engine.grow(target, weighted_shape, seed, engine.measure(target, weighted_shape)())
+        if _no_split(plain):
+            state.stop_reason = "no tree found a split that its constraints allow"
+            return None
+        learners = plain
 
-        penalties = settings.l2, settings.l1
-        steps: list[Callable[[], FloatArray] | None] = []
-        for k, learner in enumerate(learners):
-            if learner.leaf is None:
-                if newton:
-                    raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
-                steps.append(None)
-            elif newton:
-                own, leaf, n_leaves = loss.of_output(k), learner.leaf, len(learner.values)
-                steps.append(own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, *penalties))
-            else:
-                steps.append(newton_steps(learner.leaf, len(learner.values), q[k], shape[k], rows, *penalties))
-        for k, (learner, step) in enumerate(zip(learners, steps, strict=True)):
-            if step is not None:
-                learner.values = engine.constrain(learner, step(), shape[k]).astype(r.dtype)
-        if not all(np.isfinite(learner.values).all() for learner in learners):
-            state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
-            return
-        predictions = [_add(learner, settings.eta, state.F[k]) for k, learner in enumerate(learners)]
-        if state.projector is not None:
-            state.projector.append(predictions)
-        state.round += 1
-        yield Round(learners, projections, mean_loss)
+    penalties = settings.l2, settings.l1
+    steps: list[Callable[[], FloatArray] | None] = []
+    for k, learner in enumerate(learners):
+        if learner.leaf is None:
+            if newton:
+                raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learner.model!r}.")
+            steps.append(None)
+        elif newton:
+            own, leaf, n_leaves = loss.of_output(k), learner.leaf, len(learner.values)
+            steps.append(own.leaf_steps(leaf, n_leaves, y, state.F[k], r[k], curvature[k], rows, *penalties))
+        else:
+            steps.append(newton_steps(learner.leaf, len(learner.values), q[k], shape[k], rows, *penalties))
+    for k, (learner, step) in enumerate(zip(learners, steps, strict=True)):
+        if step is not None:
+            learner.values = engine.constrain(learner, step(), shape[k]).astype(r.dtype)
+    if not all(np.isfinite(learner.values).all() for learner in learners):
+        state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
+        return None
+    predictions = [_add(learner, settings.eta, state.F[k]) for k, learner in enumerate(learners)]
+    if state.projector is not None:
+        state.projector.append(predictions)
+    state.round += 1
+    return Round(learners, projections, mean_loss)
 
 
 def _fallen(mean_loss: float, first_loss: float) -> float:

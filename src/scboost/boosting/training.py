@@ -77,6 +77,10 @@ class Rows:
             self._keys = row_keys(self.X)
         return self._keys
 
+    def forget_keys(self) -> None:
+        """Make room; they are computed again if they are asked for again."""
+        self._keys = None
+
 
 @dataclass(frozen=True)
 class Stopping:
@@ -269,8 +273,9 @@ class Run:
                 _replay(resume, state, rows, engine.n_threads, curved=_is_curved(loss, settings))
         self._watch, self._loss, self._weight = watch, loss, rows.weight
         self.n_threads = engine.n_threads
-        self._y = y = (rows.y - shift).astype(engine.dtype)
-        draws = Draws(rows.keys(), settings.seed, rows.weight) if settings.random else None
+        self._y = y = np.asarray(rows.y - shift if shift else rows.y, dtype=engine.dtype)
+        with row_threads(self.n_threads):
+            draws = Draws(rows.keys(), settings.seed, rows.weight) if settings.random else None
         self._rounds = boost(self.training.state, loss, y, rows.weight, settings, engine, draws)
 
     @property
@@ -364,7 +369,7 @@ class HeldOut:
         measure: Measure | None = None,
     ) -> None:
         self._chosen, self._loss, self._contributions, self._measure = held_out, loss, contributions, measure
-        self._y = rows.y[held_out]
+        self._y = rows.y[held_out].astype(np.float64)
         self._weight = None if rows.weight is None else rows.weight[held_out]
         self.weight = Rows(None, self._y, self._weight).total_weight()
 

@@ -136,9 +136,9 @@ def agreed() -> Iterator[None]:
 def weighted_mean(values: FloatArray, sample_weight: FloatArray | None) -> float:
     """Mean over the rows of all workers; values and weights have shape (n,)."""
     if sample_weight is None:
-        sums = values.sum(), len(values)
+        sums = values.sum(dtype=np.float64), len(values)
     else:
-        sums = np.multiply(values, sample_weight).sum(), sample_weight.sum()
+        sums = np.multiply(values, sample_weight).sum(dtype=np.float64), sample_weight.sum(dtype=np.float64)
     total, mass = workers().sum(np.array(sums, dtype=np.float64))
     return float(total / mass)
 

@@ -198,13 +198,13 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             if len(y):
                 check_classification_targets(y)
             labels = np.unique(y)
-            rows = make_rows(X, np.searchsorted(labels, y).astype(np.float64), sample_weight)
+            rows = make_rows(X, np.searchsorted(labels, y).astype(np.float32), sample_weight)
             # Where rows of weight 0 are left out, a class may be gone.
             present = labels if len(rows) == len(y) else labels[np.unique(rows.y).astype(np.intp)]
         self.classes_ = _joined_labels(workers().gather(present))
         if not np.array_equal(self.classes_, labels):
             places = np.searchsorted(self.classes_, labels) if len(labels) else np.zeros(0)
-            rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float64), rows.weight)
+            rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float32), rows.weight)
         K = self.n_classes_ = len(self.classes_)
         if K < 2:
             raise ValueError(

@@ -105,6 +105,7 @@ class Trainer:
         plan = self._plan
         watch = None if validation is None else ValidationRows(validation, self._measure or self._loss, plan.n_threads)
         run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume, base=base)
+        rows.forget_keys()
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
         fitted = Fitted(training, ensemble.n_rounds)

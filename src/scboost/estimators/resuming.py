@@ -51,7 +51,7 @@ class Identity:
         checksum = _checksum if workers().size == 1 else _checksum_of_all_workers
         return cls(
             rows=checksum(rows.keys()),
-            target=checksum(rows.keys(), rows.y),
+            target=checksum(rows.keys(), rows.y.astype(np.float64)),
             weights=0 if rows.weight is None else checksum(rows.keys(), rows.weight),
             validation=0 if validation is None else checksum(validation.keys(), validation.y),
             columns=(estimator.n_features_in_, *(() if names is None else map(str, names))),

@@ -159,7 +159,7 @@ class XGBoostEngine(Engine):
             if self._one_scale:
                 norm[:] = norm.max()
             scale = np.where(norm > 0, norm / np.sqrt(n), 1).astype(np.float32)
-            return _unit(mass / (n * len(target))), scale
+            return _unit(mass / (n * len(energies))), scale
 
         return units
 
