@@ -372,6 +372,22 @@ def test_a_fold_may_hold_no_counts(loss, weight):
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_steps_of_the_weights_may_overflow_and_are_shortened():
+    rng = np.random.default_rng(7)
+    rows, amounts, weight = (
+        rng.normal(size=(24, 1)),
+        rng.poisson(1, size=24) + 0.01,
+        np.exp(rng.uniform(-15, 15, size=24)),
+    )
+    model = SCBoostRegressor(
+        n_estimators=3, learning_rate=3.0, weighting="nonnegative", loss="gamma", n_jobs=1, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert np.isfinite(model.fit(rows, amounts, weight).predict(rows)).all()
+
+
 # --- cost -------------------------------------------------------------------------------------------------------------
 
 

@@ -514,7 +514,6 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
     maybe("max_leaves", [2, 7, 31])
     maybe("min_child_weight", [0.0, 0.5, 5.0, 50.0])
     maybe("reg_lambda", [0.0, 1.0, 100.0])
-    maybe("reg_alpha", [0.1, 10.0], 0.1)
     maybe("min_split_loss", [0.1, 10.0], 0.1)
     maybe("projection_strength", [0.0, 0.3, 1.0])
     maybe("energy_threshold", [0.01, 0.5, 0.999, 1.0])

@@ -399,7 +399,8 @@ def _minimise(
         step = 1.0
         # Differences are taken row by row, and exactly for the penalty: a large penalty hides no progress.
         for _ in range(60):
-            change = data.mean(loss.value(y, F + step * dF) - before)
+            with np.errstate(over="ignore"):  # a step so long is shortened
+                change = data.mean(loss.value(y, F + step * dF) - before)
             change += step * float(pressure @ d) + 0.5 * step**2 * float(d @ ridge @ d)
             if change <= 1e-4 * step * slope + 8 * _EPS * scale:
                 break
