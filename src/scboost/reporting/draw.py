@@ -83,9 +83,9 @@ class Axis:
         """Write a value as it stands at a tick."""
         if self.percent:
             return f"{100 * value:g}%" if abs(100 * value - round(100 * value)) < 1e-6 else f"{100 * value:.3g}%"
-        if 10_000 <= abs(value) < 1e9:  # longer ones would run into the label of the axis
-            return f"{value / 1e3:g}k" if abs(value) < 1e6 else f"{value / 1e6:g}M"
-        return f"{value:,.0f}" if 1000 <= abs(value) < 10_000 and value == round(value) else f"{value:.4g}"
+        if 1000 <= abs(value) < 1e9:  # longer ones would run into the label of the axis
+            return f"{value / 1e3:.4g}k" if abs(value) < 1e6 else f"{value / 1e6:.4g}M"
+        return f"{value:.4g}"
 
 
 def _finite(values: Sequence[FloatArray]) -> FloatArray:

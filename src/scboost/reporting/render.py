@@ -304,7 +304,13 @@ def _features(found: Measured) -> str:
             0, 2 - int(np.floor(np.log10(largest)))
         )  # three digits of the largest, and as many decimals of all
         charts.append(
-            draw.bars(title, features.names, features.shuffled, features.shuffled_error, lambda v: f"{v:,.{decimals}f}")
+            draw.bars(
+                title,
+                features.names,
+                features.shuffled,
+                features.shuffled_error,
+                lambda v: f"{round(v, decimals) + 0.0:,.{decimals}f}",
+            )
         )
     if features.own is not None:
         order = np.argsort(-features.own, kind="stable")
