@@ -300,9 +300,7 @@ def _features(found: Measured) -> str:
     if features.shuffled is not None:
         title = f"Rise of the {features.loss_name} when the column is shuffled"
         largest = float(np.abs(features.shuffled).max()) or 1.0
-        decimals = max(
-            0, 2 - int(np.floor(np.log10(largest)))
-        )  # three digits of the largest, and as many decimals of all
+        decimals = max(0, 2 - int(np.floor(np.log10(largest))))  # three digits of the largest
         charts.append(
             draw.bars(
                 title,
