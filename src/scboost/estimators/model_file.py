@@ -63,7 +63,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
             UserWarning,
             stacklevel=3,
         )
-    if type(model) is not _stored_class(model):
+    if not type(model).__module__.startswith("scboost."):  # the classes for clusters add nothing to a fitted model
         warnings.warn(
             f"A {type(model).__name__} is stored as the {_stored_class(model).__name__} that it is derived from: what "
             "it adds is code, which a model file does not hold.",
