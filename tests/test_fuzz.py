@@ -18,14 +18,17 @@ from scboost.xgb.document import Document
 
 
 def test_mutants_are_refused_or_right(tmp_path):
-    command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "1000", "--minutes", "5", "--output"]
+    command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "1000", "--output", tmp_path / "figures.json"]
     # In a process of its own: forking is not safe beside the threads of other tests.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([*command, tmp_path / "figures.json"], env=environment, capture_output=True, check=False)  # noqa: S603
-    figures = json.loads((tmp_path / "figures.json").read_text())
-    assert figures["violations"] == 0, figures["first violations"]
-    assert done.returncode == 0, done.stderr
-    assert figures["mutants"] == 1000
+    for minutes, n_mutants in (("0.001", 500), ("5", 1000)):  # the second run goes on where the first ended
+        done = subprocess.run([*command, "--minutes", minutes], env=environment, capture_output=True, check=False)  # noqa: S603
+        figures = json.loads((tmp_path / "figures.json").read_text())
+        assert figures["violations"] == 0, figures["first violations"]
+        assert done.returncode == 0, done.stderr
+        assert figures["mutants"] == n_mutants
+        assert sum(sum(outcome.values()) for outcome in figures["outcomes"].values()) == n_mutants
+        assert done.stdout.startswith(b"%d mutants" % n_mutants)
     outcomes = figures["outcomes"]
     assert {"bytes", "own, resealed", "structure, resealed", "values, resealed"} <= set(outcomes)
     assert sum(outcome.get("sound", 0) for outcome in outcomes.values()) > 5

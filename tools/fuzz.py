@@ -2,7 +2,8 @@
 
 Every mutant follows from the seed and its number alone. Workers load them one by one under a limit of memory and of
 time; one that dies, hangs or raises anything else is counted as a violation, with the number that repeats it:
-``python tools/fuzz.py --seed 0 --only 12345``.
+``python tools/fuzz.py --seed 0 --only 12345``. A run goes on where the figures in its ``--output`` end, if they are of
+the same mutants and versions.
 
 What is right? A mutant whose checksum was left alone must predict what the original predicts, to the bit. One that was
 resealed, as a forger would, must be a sound model: finite scores, the same from scboost and from plain XGBoost, and it
@@ -378,13 +379,24 @@ def _work(seed: int, numbers: range, current: Any, answer: Connection) -> None:
 _KNOWN: list[Original] = []
 
 
-def run(seed: int, n_mutants: int, minutes: float) -> Iterator[dict[str, Any]]:
-    """Run mutants 0, 1, 2, ... in worker processes until all are done or the time is over; yield the figures so far."""
+def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    """Run mutants 0, 1, 2, ... in worker processes until all are done or the time is over; yield the figures so far.
+
+    Parameters
+    ----------
+    seed, n_mutants : int
+        Which mutants.
+    minutes : float
+        The time.
+    done : dict, optional
+        Figures of an earlier run, to go on from.
+    """
     _KNOWN[:] = originals()
     context = multiprocessing.get_context("fork")
-    counts: Counter[tuple[str, str]] = Counter()
-    violations: list[dict[str, Any]] = []
-    begin, start = time.monotonic(), 0
+    done = done or {"mutants": 0, "outcomes": {}, "first violations": [], "minutes": 0.0}
+    counts = Counter({(label, name): n for label, found in done["outcomes"].items() for name, n in found.items()})
+    violations: list[dict[str, Any]] = list(done["first violations"])
+    begin, start = time.monotonic(), done["mutants"]
     while start < n_mutants and time.monotonic() - begin < 60 * minutes:
         numbers = range(start, min(start + CHUNK, n_mutants))
         current = context.Value("q", start)
@@ -412,7 +424,7 @@ def run(seed: int, n_mutants: int, minutes: float) -> Iterator[dict[str, Any]]:
             "violations": len(violations),
             "outcomes": outcomes,
             "first violations": violations[:20],
-            "minutes": round((time.monotonic() - begin) / 60, 1),
+            "minutes": round(done["minutes"] + (time.monotonic() - begin) / 60, 1),
         }
 
 
@@ -429,9 +441,14 @@ def main() -> int:
         print(*one(given.seed, given.only, originals()))
         return 0
 
-    command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants} --minutes {given.minutes:g}"
-    figures: dict[str, Any] = {}
-    for i, found in enumerate(run(given.seed, given.mutants, given.minutes)):
+    command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants}"
+    figures = described(command, {"schema": model_file.SCHEMA, "violations": 0})
+    done = None
+    if given.output is not None and given.output.exists():
+        earlier = json.loads(given.output.read_text())
+        if all(earlier[name] == figures[name] for name in ("command", "versions", "schema")):
+            done = figures = earlier
+    for i, found in enumerate(run(given.seed, given.mutants, given.minutes, done)):
         figures = described(command, {"schema": model_file.SCHEMA, **found})
         if i % 20 == 0:
             print(f"{found['mutants']} mutants, {found['violations']} violations", flush=True)
