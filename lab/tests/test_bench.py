@@ -113,8 +113,8 @@ def test_many_cores_divide_everything_but_the_serial_part(tmp_path):
 def test_short_actions_are_timed_many_times(monkeypatch):
     clock = iter(float(t) for t in (0, 1, 10, 14, 20, 22, 30, 33))  # four actions of 1, 4, 2 and 3 seconds
     monkeypatch.setattr(bench, "SHORT", 9)
-    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
-    assert bench.median_seconds(lambda: None) == 2.5
+    monkeypatch.setattr(bench.time, "process_time", lambda: next(clock))
+    assert bench.median_seconds(lambda: None, 1) == 2.5
 
 
 def test_predictions_take_turns_and_are_those_of_the_models(monkeypatch):
@@ -143,6 +143,20 @@ def test_the_tree_matrix_is_timed_for_every_library():
         assert matrix > 0
 
 
+def test_a_cross_validation_fits_every_split(monkeypatch):
+    monkeypatch.setattr(bench, "CV_FITS", 3)
+    fitted = []
+    make_model = bench.make_model
+
+    def record(method, n, rounds, threads):
+        fitted.append((method, n, rounds, threads))
+        return make_model(method, n, rounds, threads)
+
+    monkeypatch.setattr(bench, "make_model", record)
+    assert bench.time_cross_validation("XGBoost", 200, 6, 2) > 0
+    assert fitted == [("XGBoost", 200, 2, 1)] * 3
+
+
 def test_peers_have_the_shape_of_our_default():
     ours = bench.make_model("SCBoost", 1000, 50, 1)
     peer = bench.make_model("XGBoost", 1000, 50, 1)
@@ -164,6 +178,9 @@ def test_the_page_is_made_from_the_results(tmp_path):
         for T in (50, 200):
             peak = 200_000 * T * (8 if factor == 1.5 else 4)
             rows.append({"kind": "memory", "rows": 200_000, "rounds": T, "peak_bytes": peak, **own})
+        peak = 1_000_000 * (factor * 100)
+        rows.append({"kind": "memory", "rows": 1_000_000, "rounds": bench.PEAK_ROUNDS, "peak_bytes": peak, **own})
+        rows.append({"kind": "cv", "rows": 1_000, "rounds": 100, "fit_seconds": factor, **own})
         times = {"predict_seconds": 0.25, "matrix_seconds": factor}
         rows.append({"kind": "trees", "rows": 100_000, "rounds": 100, **times, **own})
     file_of(tmp_path, rows)
@@ -177,6 +194,9 @@ def test_the_page_is_made_from_the_results(tmp_path):
     assert "| fit / XGBoost, 200 x 16 | at most 1.4 | 1.20 |" in text
     assert "| predict / XGBoost, 200 x 16 | at most 1.05 | 1.00 |" in text
     assert "| 800 rounds / 400 rounds | at most 2.1 | 4.00 (short) |  |" in text
+    assert "| 200 fits / XGBoost, 1,000 x 20 | at most 2 | 1.20 |  |" in text
+    assert "| paper form / XGBoost, depth 5, 200 x 16 | at most 1.5 | 1.50 |" in text
+    assert "| bytes a row above XGBoost's peak, 1,000,000 x 30 | at most 40 | 20 |  |" in text
     assert "| paper form: bytes per row and round remembered | at most 4 | 4.00 |  |" in text
     assert "above `import xgboost` | at most 0.3 | 0.40 (short) |  |" in text
     assert "| SCBoost | 1.00 | 2.00 | 4.00 |" in text  # linear in rows, quadratic in rounds
@@ -189,13 +209,13 @@ def test_without_resource_memory_is_left_out_and_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
     chosen = {m.what for m in bench.measurements(("XGBoost",), ((200, 6),), (1,), 1, only_shapes=False)}
-    assert chosen == {"shape", "predict", "rows", "rounds", "trees"}
+    assert chosen == {"shape", "predict", "rows", "rounds", "cv", "trees"}
     assert "memory is not measured: it needs Linux" in capsys.readouterr().err
 
 
 def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):
     ticks = iter([0.0, 2.0])
-    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(bench.time, "process_time", lambda: next(ticks))
     monkeypatch.setattr("scboost_lab.literal.fit_literal", lambda *_, **__: None)
     assert bench.time_literal(*bench.make_data(200, 6), rounds=10) == 20.0
 

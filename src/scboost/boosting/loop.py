@@ -136,7 +136,8 @@ def start(
     make_projector: ProjectorMaker = spectral_projector,
 ) -> State:
     """State before the first round: constant scores, an empty history."""
-    F = np.repeat(intercept[:, None], n, axis=1).astype(engine.dtype)
+    F = np.empty((len(intercept), n), dtype=engine.dtype)
+    F[:] = intercept[:, None]
     capacity = n_rounds if settings.memory is None else min(settings.memory, n_rounds)
     return State(F, make_projector(settings, F, capacity, sample_weight) if settings.gamma > 0 else None)
 
