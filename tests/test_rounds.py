@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
@@ -170,11 +171,28 @@ def test_a_memory_above_the_number_of_rounds_is_all_history():
 
 
 @every_task
-def test_fast_is_one_fit_of_a_hundred_rounds(task):
-    model, X, y = fitted(task, preset="fast")
+def test_fast_is_one_fit_of_a_hundred_rounds_with_smaller_steps_and_more_projection(task):
+    model, X, y = fitted(task, preset="fast", learning_rate="auto")
     assert model.n_estimators_ == FAST_ROUNDS
     assert not hasattr(model, "choosing_log_")
-    same = type(model)(**QUICK, n_estimators=FAST_ROUNDS).fit(X, y)
+    hundred = clone(model).set_params(preset="default", n_estimators=FAST_ROUNDS).fit(X, y)
+    assert model.learning_rate_ == pytest.approx(0.8 * hundred.learning_rate_)
+    same = hundred.set_params(learning_rate=model.learning_rate_, projection_strength=0.7).fit(X, y)
+    np.testing.assert_array_equal(output(model, X), output(same, X))
+
+
+def test_fast_leaves_quantiles_without_projection():
+    X, y = real_target()
+    params = {"loss": "quantile", "quantile": 0.9, "random_state": 0, "n_jobs": 1}
+    fast = SCBoostRegressor(preset="fast", **params).fit(X, y)
+    same = SCBoostRegressor(n_estimators=FAST_ROUNDS, **params).fit(X, y)
+    np.testing.assert_array_equal(fast.predict(X), same.predict(X))
+
+
+@every_task
+def test_fast_of_a_given_number_is_that_number(task):
+    model, X, y = fitted(task, preset="fast", n_estimators=5)
+    same = type(model)(**QUICK, n_estimators=5).fit(X, y)
     np.testing.assert_array_equal(output(model, X), output(same, X))
 
 

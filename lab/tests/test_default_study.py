@@ -169,14 +169,18 @@ def write_results(directory, better):
 
     with (directory / "prototypes.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(
-            ["dataset", "method", "setting", "fold", "seed", "log_loss", "AUC", "best_log_loss", "n_trees", "status"]
-        )
+        header = "dataset,method,setting,fold,seed,log_loss,AUC,best_log_loss,n_trees,status,RMSE,cpu_seconds"
+        writer.writerow(header.split(","))
         for setting, reference in (("exploration", default_page.CONSTANT), ("choosing", default_page.CHOSEN_SLOWLY)):
             writer.writerow(["a", reference, setting, 0, 0, 0.4, 0.8, 0.4, 100, "ok"])
             writer.writerow(["b", reference, setting, 0, 0, 0.6, 0.8, 0.6, 100, "ok"])
             writer.writerow(["b", "other", setting, 0, 0, 0.55, 0.9, 0.5, 100, "ok"])
             writer.writerow(["b", "other", setting, 1, 0, 9.0, 0.9, 0.5, 100, "ok"])
+        for setting in ("default", "fast", "best", "fast, many classes", "default, numbers", "fast, numbers"):
+            writer.writerow(["a", default_page.UNCHANGED, setting, 0, 0, 0.4, "", "", 100, "ok", 4.0, 2.0])
+            writer.writerow(["b", default_page.UNCHANGED, setting, 0, 0, 0.6, "", "", 100, "ok", 6.0, 2.0])
+            writer.writerow(["a", "other", setting, 0, 0, 0.41, "", "", 100, "ok", 4.2, 1.0])
+            writer.writerow(["b", "other", setting, 0, 0, 0.57, "", "", 100, "ok", 5.4, 1.0])
 
 
 def test_prototypes_are_compared_on_what_both_have(tmp_path):
@@ -184,6 +188,15 @@ def test_prototypes_are_compared_on_what_both_have(tmp_path):
     found = default_page.prototype_table(Page(tmp_path), "exploration", default_page.CONSTANT)
     assert "| other | 1 | 0.5500 | 0.9000 | -500 | 1/1 |" in found
     assert f"| {default_page.CONSTANT} | 2 | 0.5000 | 0.8000 |  |  |" in found
+
+
+@pytest.mark.parametrize(
+    ("setting", "measure", "line"),
+    [("fast", "log_loss", "| other | -100.0 ± 200.0 | 1/2 | 0.50 |"), ("fast, numbers", "RMSE", "-2.5 ± 7.5 | 1/2")],
+)
+def test_changes_are_compared_in_units_of_the_measure(setting, measure, line, tmp_path):
+    write_results(tmp_path, 0.1)
+    assert line in default_page.tried_table(Page(tmp_path), setting, measure)
 
 
 @pytest.mark.parametrize("better", [0.1, -0.1])

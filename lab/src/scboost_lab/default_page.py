@@ -42,6 +42,8 @@ COVERAGE = (0.85, 0.95)
 """What intervals between the quantiles .05 and .95 should cover."""
 CONSTANT, CHOSEN_SLOWLY = "0.5, constant", "chosen at rate 0.05 on 5 of five folds"
 """What the other prototypes are compared with."""
+UNCHANGED = "unchanged"
+"""What the changes of the finished estimator are compared with."""
 MOST = 0.8
 """Share of the sets that counts as most of them."""
 LONGER, SHORTER = 0.005, 0.01
@@ -233,6 +235,7 @@ def page_text(directory: Path) -> str:
         column_cap=COLUMN_CAP,
         n_folds=page.folds(own, ALL),
         n_folds_many=page.folds(own, MANY_CLASSES),
+        n_folds_tuned=page.folds((BEST, *TUNED), ALL),
         choose=", ".join(CHOOSE),
         confirm=", ".join(CONFIRM),
         aims=aims(page),
@@ -259,6 +262,12 @@ def page_text(directory: Path) -> str:
         quantile_table=quantile_table(page),
         exploration=prototype_table(page, "exploration", CONSTANT),
         choosing=prototype_table(page, "choosing", CHOSEN_SLOWLY),
+        tried=tried_table(page, "default", "log_loss"),
+        tried_numbers=tried_table(page, "default, numbers", "RMSE"),
+        tried_fast=tried_table(page, "fast", "log_loss"),
+        tried_fast_many=tried_table(page, "fast, many classes", "log_loss"),
+        tried_fast_numbers=tried_table(page, "fast, numbers", "RMSE"),
+        tried_best=tried_table(page, "best", "log_loss"),
         made="\n".join(results.made_by() for results in (*page.results.values(), page.prototypes)),
     )
 
@@ -411,6 +420,24 @@ def prototype_table(page: Page, setting: str, reference: str) -> str:
         against = ["", ""] if method == reference else [f"{1e4 * change:+.0f}", f"{better}/{len(common)}"]
         rows.append([method, str(len(common)), f"{loss:.4f}", f"{auc:.4f}", *against])
     return table(["", "sets and folds", "log-loss", "AUC", f"against *{reference}*", "better on"], rows)
+
+
+def tried_table(page: Page, setting: str, measure: str) -> str:
+    """Compare changes of the finished estimator with `UNCHANGED`: log-loss in 0.0001, RMSE in percent."""
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in page.prototypes.select(setting=setting):
+        found.setdefault(row["method"], {})[row["dataset"], row["fold"]] = row
+    reference, rows = found.pop(UNCHANGED), []
+    for method, cells in found.items():
+        theirs = [reference[cell] for cell in cells]
+        ours, base = (np.array([float(row[measure]) for row in some]) for some in (cells.values(), theirs))
+        change = 100 * (ours / base - 1) if measure == "RMSE" else 1e4 * (ours - base)
+        error = change.std(ddof=1) / np.sqrt(len(change))
+        cpu = sum(float(row["cpu_seconds"]) for row in cells.values()) / sum(float(r["cpu_seconds"]) for r in theirs)
+        better = f"{int((change < 0).sum())}/{len(change)}"
+        rows.append([method, f"{change.mean():+.1f} ± {error:.1f}", better, f"{cpu:.2f}"])
+    unit = "RMSE, %" if measure == "RMSE" else "log-loss, 0.0001"
+    return table(["", unit, "better on", "CPU seconds, ratio"], rows)
 
 
 def parts_table(page: Page) -> str:
