@@ -71,6 +71,7 @@ pages: $(VENV)/.lab
 	$(BIN)/scboost-lab bench --page-only --output results/speed --docs docs
 	$(BIN)/scboost-lab readme
 	$(BIN)/python tools/reliability_page.py
+	$(BIN)/python tools/distributed_page.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -339,3 +339,9 @@ def test_a_loss_of_the_users_starts_at_the_mean_of_what_workers_ask_for():
     shared, _ = fit_shared(estimator, [Part(X[r], y[r]) for r in rows])
     expected = np.average([np.median(y[r]) for r in rows], weights=[len(r) for r in rows])
     np.testing.assert_allclose(shared.intercept_[0], expected, rtol=1e-6)
+
+
+def test_the_page_of_figures_is_up_to_date():
+    import distributed_page
+
+    assert distributed_page.PAGE.read_text() == distributed_page.page(), "run tools/distributed_page.py"

@@ -364,28 +364,25 @@ class _Fit:
                 troubled_since = time.monotonic()
             # The first error is often that another worker does not answer: its own error comes next.
             causes = [error for error in errors if not isinstance(error, WorkerError)]
-            waiting = any(future.status == "pending" for future in futures)
+            silent = _silent(futures, addresses, lost)
             if causes:
                 raise causes[0]
-            if troubled_since is not None and (not waiting or time.monotonic() - troubled_since > _PATIENCE):
-                self._raise(errors, futures, addresses, lost)
+            if troubled_since is not None and (not silent or time.monotonic() - troubled_since > _PATIENCE):
+                self._raise(errors, lost, silent)
             time.sleep(0.05)
 
     @staticmethod
-    def _raise(errors: list[Any], futures: list[Any], addresses: list[str], lost: list[str]) -> None:
+    def _raise(errors: list[Any], lost: list[str], silent: list[str]) -> None:
         error = errors[0] if errors else None
-        silent = [
-            a for a, future in zip(addresses, futures, strict=True) if future.status == "pending" and a not in lost
-        ]
-        who = (
-            f"Lost worker {', '.join(lost)}."
-            if lost
-            else f"No answer from worker {', '.join(silent)}."
-            if silent
-            else ""
-        )
+        who = f"Lost worker {', '.join(lost)}." if lost else f"No answer from worker {', '.join(silent)}."
         said = "The fit ended." if error is None else str(error)
-        raise WorkerError(f"{who} {said} Go on from a checkpoint with fit(..., resume_from=path).".strip()) from error
+        raise WorkerError(f"{who} {said} Go on from a checkpoint with fit(..., resume_from=path).") from error
+
+
+def _silent(futures: list[Any], addresses: list[str], lost: list[str]) -> list[str]:
+    """Workers that are still there and have not answered."""
+    pairs = zip(addresses, futures, strict=True)
+    return [address for address, future in pairs if future.status == "pending" and address not in lost]
 
 
 def _share(n_parts: int, n_workers: int, rank: int) -> range:
