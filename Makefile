@@ -40,7 +40,7 @@ docs: $(VENV)/.docs
 docs-links: $(VENV)/.docs
 	$(BIN)/python -m sphinx -q -b linkcheck -D plot_gallery=0 docs docs/_build/links
 
-# The tests on the lowest and newest versions of what the library needs; about an hour. Python 3.11 or newer runs it.
+# What depends most on versions, on the lowest and newest ones; half an hour. Python 3.11 or newer runs it.
 compat: | $(BIN)/python
 	$(BIN)/python tools/compat.py
 

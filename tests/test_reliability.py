@@ -354,11 +354,15 @@ def test_a_class_too_rare_to_hold_out_is_named_by_its_label():
         SCBoostClassifier(**FAST, early_stopping=True).fit(X2, labels)
 
 
-def test_the_first_fold_may_find_no_tree():
+@pytest.mark.parametrize(
+    "params",
+    [{"weighting": "nonnegative", "weighting_rows": "out_of_fold"}, {"n_estimators": "auto", "loss": "absolute_error"}],
+)
+def test_the_first_fold_may_find_no_tree(params):
     """Its target is constant; the other folds go on, and the progress bar has nothing to say of the first."""
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
     target = np.where(np.arange(300) < 150, 0.0, y)
-    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_rows="out_of_fold", cv=halves, verbose=1)
+    model = SCBoostRegressor(**{**FAST, **params}, cv=halves, verbose=1)
     assert np.isfinite(model.fit(X, target).predict(X)).all()
 
 

@@ -1,8 +1,9 @@
 """Run the tests on the lowest and newest supported versions, each set in a virtual environment of its own.
 
-``make compat`` runs every environment below, prints a table and writes ``results/reliability/compat.json``;
-``python tools/compat.py --only lowest newest`` runs some of them and replaces their entries. The lowest versions are
-read from ``pyproject.toml``: the range that is promised is the range that is tested.
+``make compat`` runs every environment below, prints a table and writes ``results/reliability/compat.json`` after each;
+those that passed at this commit are not run again. ``python tools/compat.py --only lowest newest`` runs some of them
+and replaces their entries, ``--full`` runs more tests at both ends. The lowest versions are read from
+``pyproject.toml``: the range that is promised is the range that is tested.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ FAST = (
     "tests/test_multiclass.py",
     "tests/test_stopping.py",
 )
+# What these tests need, or skip without.
+NEEDED = frozenset({*SHOWN, "xgboost", "threadpoolctl", "hypothesis", "pytest"})
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,12 @@ class Environment:
     tests: Literal["all", "library", "fast"] = "fast"
 
 
-def environments(newest_python: str) -> list[Environment]:
-    """List what is tested, the two ends of the range first, with the most tests."""
+def environments(newest_python: str, *, full: bool = False) -> list[Environment]:
+    """List what is tested, the two ends of the range first, if `full` with more tests."""
     ends = [
         # Versions are promised for the library, not for the lab. Matplotlib 3.8 uses what pyparsing 3.3 deprecates.
-        Environment("lowest", PYTHONS[0], lowest=None, limits=("pyparsing<3.3",), tests="library"),
-        Environment("newest", newest_python, tests="all"),
+        Environment("lowest", PYTHONS[0], lowest=None, limits=("pyparsing<3.3",), tests="library" if full else "fast"),
+        Environment("newest", newest_python, tests="all" if full else "fast"),
     ]
     pythons = [Environment(f"python-{version}", version) for version in PYTHONS if version != newest_python]
     # An old library with new ones around it; Python 3.12 is the last for which NumPy 1.26 and pandas 2.2.0 were built.
@@ -115,7 +118,7 @@ def interpreter(version: str) -> str | None:
 
 
 def requirements(environment: Environment) -> dict[str, str]:
-    """Read what the tests of an environment need: the library's tests alone, or the lab's, too.
+    """Read what the tests of an environment need: the fast ones, all of the library's, or the lab's, too.
 
     The lab's peers hold some libraries back (one of them allows no pandas 3), so only the run of all tests has them.
 
@@ -135,7 +138,8 @@ def requirements(environment: Environment) -> dict[str, str]:
     for entry in listed:
         requirement = entry.partition(";")[0].strip()
         name = re.split(r"[\[<>=!~ ]", requirement, maxsplit=1)[0]
-        if name not in TOOLS and not name.startswith("scboost"):
+        wanted = name in NEEDED if environment.tests == "fast" else name not in TOOLS
+        if wanted and not name.startswith("scboost"):
             found.setdefault(name, requirement)
     return found
 
@@ -156,8 +160,7 @@ def prepare(environment: Environment, python: str) -> Path:
     folder = FOLDER / environment.name
     subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
     own = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    pip = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--upgrade", "pip"], check=True)
+    pip = [str(own), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
     ours = ["-e", str(ROOT), *(["-e", str(ROOT / "lab")] if environment.tests == "all" else [])]
     subprocess.run([*pip, *pins(environment), *ours], check=True)
     return own
@@ -176,6 +179,12 @@ def outcomes(report: Path) -> Iterator[tuple[str, str]]:
         kinds = [child.tag for child in case if child.tag in {"failure", "error", "skipped"}]
         outcome = {"failure": "failed"}.get(kinds[0], kinds[0]) if kinds else "passed"
         yield f"{case.get('classname')}::{case.get('name')}", outcome
+
+
+def commit() -> str:
+    """Name the commit that is tested; empty where the sources are no clone."""
+    at = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(at, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def run(environment: Environment, python: str) -> dict[str, Any]:
@@ -210,7 +219,6 @@ def run(environment: Environment, python: str) -> dict[str, Any]:
     not_passed = sorted(name for name, outcome in results if outcome in {"failed", "error"})
     if code and not not_passed:
         raise SystemExit(f"pytest ended with code {code} in environment {environment.name}: see {log.name}")
-    at = ["git", "rev-parse", "--short", "HEAD"]  # empty where the sources are no clone
     counts = {kind: sum(outcome == kind for _, outcome in results) for kind in ("passed", "skipped", "failed", "error")}
     return {
         "environment": environment.name,
@@ -218,7 +226,7 @@ def run(environment: Environment, python: str) -> dict[str, Any]:
         "tests": environment.tests,
         "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
         "platform": platform.platform(terse=True),
-        "commit": subprocess.run(at, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip(),
+        "commit": commit(),
         "versions": {
             name: versions[name] for name in ("scboost", *sorted(requirements(environment))) if name in versions
         },
@@ -254,17 +262,22 @@ def main() -> None:
     had = [version for version in PYTHONS if version not in missing]
     if not had:
         raise SystemExit(f"no interpreter of Python {', '.join(PYTHONS)} was found")
-    known = environments(had[-1])
+    names = [environment.name for environment in environments(had[-1])]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=[e.name for e in known], help="environments to run; default: all")
-    only = parser.parse_args().only
+    parser.add_argument("--only", nargs="+", choices=names, help="environments to run; default: those not passed yet")
+    parser.add_argument("--full", action="store_true", help="all tests in the first two environments")
+    given = parser.parse_args()
+    known = environments(had[-1], full=given.full)
     FOLDER.mkdir(exist_ok=True)
     kept = json.loads(RESULT.read_text(encoding="utf-8"))["environments"] if RESULT.is_file() else []
     rows = {row["environment"]: row for row in kept}
     ran = []
     for environment in known:
         python = found[environment.python]
-        if only is not None and environment.name not in only:
+        if environment.name not in (given.only or names):
+            continue
+        if given.only is None and _has_passed(rows.get(environment.name), environment):
+            print(f"{environment.name}: passed at this commit before")
             continue
         if python is None:
             print(f"{environment.name}: Python {environment.python} is not installed here")
@@ -285,8 +298,13 @@ def main() -> None:
         print(*(f"{name}: {test}" for test in rows[name]["not passed"]), sep="\n")
     if missing:
         print(f"Python versions not found here: {', '.join(missing)}")
-    if not ran or any(rows[name]["not passed"] for name in ran):
+    if any(row["not passed"] for row in rows.values()):
         raise SystemExit(1)
+
+
+def _has_passed(row: dict[str, Any] | None, environment: Environment) -> bool:
+    at = commit()
+    return bool(row and at and row["commit"] == at and row["tests"] == environment.tests and not row["not passed"])
 
 
 if __name__ == "__main__":

@@ -253,8 +253,10 @@ class Trainer:
     ) -> FloatArray:
         """Return what the held-out rows of all folds ask to add to the scores of the chosen round."""
         scores = [
-            training.ensemble.intercept[:, None] + training.settings.eta * np.sum(rounds[:n_rounds], axis=0)
-            for training, rounds in zip(trainings, contributions, strict=True)
+            training.ensemble.intercept[:, None]
+            + training.settings.eta
+            * np.sum(rounds[:n_rounds] or np.zeros((1, self._loss.n_outputs, len(numbers))), axis=0)
+            for training, rounds, (_, numbers) in zip(trainings, contributions, folds, strict=True)
         ]
         held_out = rows.take(np.concatenate([numbers for _, numbers in folds]))
         return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
