@@ -26,6 +26,15 @@ def real_target(n=300, d=4, seed=0):
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=n)
 
 
+def rounded(n=1500, n_classes=2, seed=0):
+    """Rows with few distinct values, whose bins do not depend on how they are spread or batched; some are missing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6)).round(1).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    score = np.nan_to_num(X[:, 0] - X[:, 1] * X[:, 2] + X[:, 3]) + rng.normal(size=n)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
 def coloured():
     """Table with a categorical column, and a binary target that depends on it."""
     import pandas as pd

@@ -82,6 +82,7 @@ assert model.fit([[0.0], [1.0]] * 20, [0, 1] * 20).score([[0.0], [1.0]], [0, 1])
 
 def test_public_names():
     assert scboost.__all__ == [
+        "Batches",
         "Checkpoint",
         "SCBoostClassifier",
         "SCBoostRegressor",

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from data_makers import two_classes
+from data_makers import rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import Draws, content_folds, row_keys
 from scboost.boosting.losses import QuantileLoss
@@ -47,15 +47,6 @@ def fit_shared(estimator, parts, **kwargs):
 
 def cut(n, places):
     return np.split(np.arange(n), places)
-
-
-def rounded(n=1500, n_classes=2, seed=0):
-    """Rows with few distinct values, whose bins do not depend on how they are spread."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 6)).round(1).astype(np.float32)
-    X[rng.random(X.shape) < 0.05] = np.nan
-    score = np.nan_to_num(X[:, 0] - X[:, 1] * X[:, 2] + X[:, 3]) + rng.normal(size=n)
-    return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
 
 
 WEIGHT = np.random.default_rng(1).integers(0, 4, size=1500).astype(float)

@@ -7,6 +7,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 
 from scboost._version import __version__ as __version__
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.batches import Batches
 from scboost.estimators.checkpoint import Checkpoint
 from scboost.estimators.exports import numeric_rows, to_onnx, to_treelite
 from scboost.estimators.model_file import load_model
@@ -14,6 +15,7 @@ from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
 from scboost.reporting import report
 
 __all__ = [
+    "Batches",
     "Checkpoint",
     "SCBoostClassifier",
     "SCBoostRegressor",

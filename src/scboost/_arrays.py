@@ -1,11 +1,14 @@
-"""Array types, and the one way to go through many rows."""
+"""Array types, the one way to go through many rows, and rows and vectors that are not in memory."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,3 +95,51 @@ def row_threads(n_threads: int) -> Iterator[None]:
     finally:
         _threads.reset(token)
         threads.close()
+
+
+class Paged(ABC):
+    """Rows of which one batch is in memory at a time.
+
+    Attributes
+    ----------
+    shape : tuple of (n, d)
+        Number of rows and columns.
+    folder : Path
+        Where temporary files may be put.
+    """
+
+    shape: tuple[int, int]
+    folder: Path
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the rows: matrices, dense or CSR, the same ones each time."""
+
+
+_folder: ContextVar[Path | None] = ContextVar("folder_of_vectors", default=None)
+
+
+@contextmanager
+def vectors_in(folder: Path | None) -> Iterator[None]:
+    """Let :func:`zeros` put what the calling thread asks for meanwhile into files; in memory if there is no folder."""
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return zeros that live as long as a fit: in a file of :func:`vectors_in`, if there is one."""
+    folder = _folder.get()
+    if folder is None or not np.prod(shape):
+        return np.zeros(shape, dtype=dtype)
+    with TemporaryFile(dir=folder) as file:  # without a name: gone when the last array on it is
+        return np.asarray(np.memmap(file, dtype=dtype, mode="w+", shape=shape))
+
+
+def stored(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy of an array where :func:`zeros` would put it."""
+    copy = zeros(array.shape, array.dtype)
+    copy[...] = array
+    return copy

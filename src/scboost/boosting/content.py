@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from scboost._arrays import FloatArray, IntArray, Keys, map_blocks
+from scboost._arrays import FloatArray, IntArray, Keys, Paged, map_blocks, zeros
 from scboost.boosting.workers import contents, quantiles, workers
 
 _ALL = slice(None)
@@ -29,10 +29,16 @@ def row_keys(X: Any) -> Keys:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
+    X : ndarray, CSR matrix or Paged of shape (n, d)
         Numbers, taken in single precision. All NaN count as equal, and so do 0 and -0; what a sparse matrix does not
         store is NaN.
     """
+    if isinstance(X, Paged):
+        all_keys, done = zeros(X.shape[0], np.uint64), 0
+        for part in X:
+            all_keys[done : done + part.shape[0]] = row_keys(part)
+            done += part.shape[0]
+        return all_keys
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64
         factors = mix64(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
     keys = np.zeros(X.shape[0], dtype=np.uint64)

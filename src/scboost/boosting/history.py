@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from scboost._arrays import FloatArray, map_blocks
+from scboost._arrays import FloatArray, map_blocks, zeros
 from scboost.boosting.workers import workers
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
@@ -156,7 +156,7 @@ class History:
         dtype: npt.DTypeLike = np.float64,
         sample_weight: FloatArray | None = None,
     ) -> None:
-        self._H = np.zeros((capacity, n), dtype=dtype)
+        self._H: FloatArray = zeros((capacity, n), dtype)
         self._G = np.zeros((capacity, capacity))
         self._weight = sample_weight
         self._appended = 0
@@ -195,7 +195,7 @@ class History:
 
     def _resize(self, capacity: int) -> None:
         old_H, old_G = self._H, self._G
-        self._H = np.zeros((capacity, old_H.shape[1]), dtype=old_H.dtype)
+        self._H = zeros((capacity, old_H.shape[1]), old_H.dtype)
         self._G = np.zeros((capacity, capacity))
         self._H[: len(old_H)], self._G[: len(old_G), : len(old_G)] = old_H, old_G
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from scboost._arrays import FloatArray, map_blocks
+from scboost._arrays import FloatArray, map_blocks, zeros
 from scboost.boosting.content import Draws
 from scboost.boosting.history import History, Projection, Projector, SpectralProjector
 from scboost.boosting.learners import Engine, Learner
@@ -136,7 +136,7 @@ def start(
     make_projector: ProjectorMaker = spectral_projector,
 ) -> State:
     """State before the first round: constant scores, an empty history."""
-    F = np.empty((len(intercept), n), dtype=engine.dtype)
+    F: FloatArray = zeros((len(intercept), n), engine.dtype)
     F[:] = intercept[:, None]
     capacity = n_rounds if settings.memory is None else min(settings.memory, n_rounds)
     return State(F, make_projector(settings, F, capacity, sample_weight) if settings.gamma > 0 else None)

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,8 +33,8 @@ class Rows:
 
     Attributes
     ----------
-    X : matrix of shape (n, d)
-        Features.
+    X : matrix or Paged of shape (n, d), or None
+        Features; None where they are not needed.
     y : ndarray of shape (n,)
         Targets as the loss takes them.
     weight : ndarray of shape (n,) or None
@@ -51,7 +51,11 @@ class Rows:
 
     def take(self, chosen: Any) -> Rows:
         """Return some of the rows."""
-        return Rows(self.X[chosen], self.y[chosen], None if self.weight is None else self.weight[chosen])
+        return replace(self.targets(chosen), X=self.X[chosen])
+
+    def targets(self, chosen: Any) -> Rows:
+        """Return some of the rows without their features."""
+        return Rows(None, self.y[chosen], None if self.weight is None else self.weight[chosen])
 
     def weighted(self, weight: FloatArray | None) -> Rows:
         """Return the same rows with other weights."""
@@ -369,9 +373,8 @@ class HeldOut:
         measure: Measure | None = None,
     ) -> None:
         self._chosen, self._loss, self._contributions, self._measure = held_out, loss, contributions, measure
-        self._y = rows.y[held_out].astype(np.float64)
-        self._weight = None if rows.weight is None else rows.weight[held_out]
-        self.weight = Rows(None, self._y, self._weight).total_weight()
+        own = rows.targets(held_out)
+        self._y, self._weight, self.weight = own.y.astype(np.float64), own.weight, own.total_weight()
 
     def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
         """Mean loss; see :class:`Watch`."""

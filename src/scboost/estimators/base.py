@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray, stored
 from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
 from scboost.boosting.history import Projector
 from scboost.boosting.learners import Engine, EstimatorEngine
@@ -23,6 +23,7 @@ from scboost.boosting.loop import Settings, spectral_projector
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows, Training
 from scboost.boosting.workers import agreed, workers
+from scboost.estimators.batches import OpenBatches, opened
 from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
 from scboost.estimators.columns import Columns
 from scboost.estimators.fitting import (
@@ -48,6 +49,7 @@ from scboost.estimators.parameters import (
     CONSTRAINTS,
     FAST_ROUNDS,
     Plan,
+    check_batches,
     check_shareable,
     check_together,
     make_plan,
@@ -217,7 +219,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def fit(  # noqa: PYI019 - typing.Self came with Python 3.11
         self: _Self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
@@ -230,11 +232,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix, table or Batches of shape (n_samples, n_features)
             NaN is missing: each split learns which side it goes to. Infinity is refused here, and is the largest number
             when predicting. In a sparse matrix, zeros, stored or not, count as missing. String and categorical columns
             of a pandas, polars or pyarrow table are categorical, without order; a category that was not seen in ``fit``
-            counts as missing when predicting.
+            counts as missing when predicting. :class:`scboost.Batches` bring their targets and weights along.
         y : array-like of shape (n_samples,)
             Class labels or numbers.
         sample_weight : array-like of shape (n_samples,), optional
@@ -262,7 +264,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if resume is None:
                 self._forget()
             base = _read_if_path(init_model)
-            self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val), groups, resume, base)
+            with opened(X_val) as rows_val, opened(X, with_vectors=not self.warm_start) as rows:
+                self._fit(rows, y, sample_weight, (rows_val, y_val, sample_weight_val), groups, resume, base)
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt) or isinstance(error, NoModelYet):
                 self.__dict__.clear()
@@ -282,7 +285,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
         groups: ArrayLike | None,
@@ -293,14 +296,20 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             check_together(self)
             if workers().size > 1:
                 check_shareable(self)
+            if isinstance(X, OpenBatches):
+                given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+                check_batches(self, given, has_validation=validation_data[0] is not None)
             for callback in self.callbacks or ():
                 if hasattr(callback, "begin") and workers().rank == 0:
                     callback.begin(self)
             X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups)
-        matrix = encode(self, X, fitting=True, like=base)
-        with agreed():
-            target = target_vector(y, matrix)
-        rows, loss = self._learn_target(target, matrix, sample_weight)
+        if isinstance(X, OpenBatches):
+            rows, loss = self._learn_batches(X, base)
+        else:
+            matrix = encode(self, X, fitting=True, like=base)
+            with agreed():
+                target = target_vector(y, matrix)
+            rows, loss = self._learn_target(target, matrix, sample_weight)
         if workers().size > 1 and rows.count() < 2:
             raise ValueError(f"X has {rows.count()} rows with positive weight on all workers; at least 2 are needed.")
         with agreed():
@@ -355,6 +364,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if fitted.training.interrupted:
             raise KeyboardInterrupt(f"the model keeps the {fitted.training.ensemble.n_rounds} rounds finished so far")
 
+    def _learn_batches(self, batches: OpenBatches, base: Any) -> tuple[Rows, Loss]:
+        y, sample_weight = batches.read(self, fitting=True, like=base)
+        rows, loss = self._learn_target(y, batches, sample_weight)
+        return Rows(batches, stored(rows.y), None if rows.weight is None else stored(rows.weight)), loss
+
     def _make_metric(self, loss: Loss, plan: Plan) -> Metric | None:
         if self.early_stopping_metric is None:
             return None
@@ -372,6 +386,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if sample_weight is not None:
                 raise ValueError("sample_weight_val needs X_val and y_val.")
             return None
+        if isinstance(X, OpenBatches):
+            if y is not None or sample_weight is not None:
+                raise ValueError("X_val is batches, which bring their own y_val and sample_weight_val; leave them out.")
+            labels, weight = X.read(self, fitting=False)
+            return self._validation_rows(labels, X, weight, loss)
         if X is None or y is None:
             raise ValueError("X_val and y_val must be given together.")
         matrix = encode(self, X, fitting=False)

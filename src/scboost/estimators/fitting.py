@@ -148,6 +148,7 @@ class Trainer:
         observer = self._observe(most, label, keeps)
         pooled = grow(runs, most, stopping=plan.choosing, observer=observer)
         trainings = [run.training for run in runs]
+        runs.clear()  # what their last round has left behind is as large as what the next model needs
         if trainings[0].interrupted:
             raise NoModelYet("interrupted while fold models were grown: there is no model yet")
         n_rounds = int(np.argmin(pooled)) + 1 if plan.choosing is not None and pooled else len(pooled)
@@ -240,7 +241,7 @@ class Trainer:
             seen[held_out] = True
         A = A.transpose(2, 1, 0)
         if not seen.all():
-            A, start, rows = A[seen], start[seen], rows.take(np.flatnonzero(seen))
+            A, start, rows = A[seen], start[seen], rows.targets(np.flatnonzero(seen))
         return self._learn(A, rows, start, weighting)
 
     def _held_out_shift(
@@ -258,7 +259,7 @@ class Trainer:
             * np.sum(rounds[:n_rounds] or np.zeros((1, self._loss.n_outputs, len(numbers))), axis=0)
             for training, rounds, (_, numbers) in zip(trainings, contributions, folds, strict=True)
         ]
-        held_out = rows.take(np.concatenate([numbers for _, numbers in folds]))
+        held_out = rows.targets(np.concatenate([numbers for _, numbers in folds]))
         return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
 
     def _learn(self, A: FloatArray, rows: Rows, start: FloatArray, weighting: Weighting) -> Weights:
@@ -355,7 +356,7 @@ def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any, labels
             "Give X_val and y_val, or use neither early_stopping nor weighting."
         ) from error
     if plan.weighting is not None:
-        check_classes(rows.take(held_out), loss, plan, f"validation_fraction={share} of {len(rows)} rows")
+        check_classes(rows.targets(held_out), loss, plan, f"validation_fraction={share} of {len(rows)} rows")
     return rows.take(kept), rows.take(held_out)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from scboost.boosting.training import Rows
 from scboost.boosting.workers import agreed, workers
-from scboost.estimators.columns import Columns, is_table, readable_by_scikit_learn
+from scboost.estimators.columns import Columns, Kind, is_table, readable_by_scikit_learn
 
 
 def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = True, like: Any = None) -> Any:
@@ -54,7 +54,7 @@ def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = 
         matrix = _matrix(estimator, X, columns, dtype, checks, accepts_sparse=allowed.sparse, fitting=fitting)
     if fitting:
         if dtype == np.float32:
-            _check_size(matrix)
+            check_size(matrix)
         estimator._columns = columns if columns is not None and columns.categorical is not None else None
         estimator._sparse = sparse.issparse(matrix)
     return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)
@@ -110,7 +110,21 @@ def _columns(estimator: Any, X: Any, like: Any) -> Columns:
     return Columns.learn(X)
 
 
-def _check_size(matrix: Any) -> None:
+def learn_columns(
+    estimator: Any, X: Any, known: tuple[Columns, list[Kind]] | None, like: Any
+) -> tuple[Columns, list[Kind]]:
+    """Return the columns of a batch of a table, joined with those of the batches before it, and their kinds."""
+    columns = _columns(estimator, X, like)
+    kinds = columns.kinds(X)
+    if known is None:
+        return columns, kinds
+    names = list(getattr(estimator, "feature_names_in_", range(X.shape[1])))
+    joined = Columns.joined(names, [known, (columns, kinds)])
+    return joined, [now if before == "empty" else before for before, now in zip(known[1], kinds, strict=True)]
+
+
+def check_size(matrix: Any) -> None:
+    """Refuse numbers that XGBoost's bins cannot hold."""
     values = matrix.data if hasattr(matrix, "indptr") else matrix
     largest = max(
         float(np.fmax.reduce(values, axis=None, initial=0)), -float(np.fmin.reduce(values, axis=None, initial=0))

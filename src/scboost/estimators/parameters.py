@@ -509,9 +509,43 @@ def check_shareable(estimator: Any) -> None:
         and "a scorer needs all rows at once; leave it out to stop on the loss",
         "cv": not isinstance(estimator.cv, str | Integral) and "splitters count the rows of one table; give a number",
     }
+    _refuse(estimator, problems, "several workers")
+
+
+def check_batches(estimator: Any, given: dict[str, Any], *, has_validation: bool) -> None:
+    """Reject what a fit to batches does not allow.
+
+    Parameters
+    ----------
+    estimator : estimator
+        About to be fitted.
+    given : dict
+        Arguments of ``fit`` that must be None.
+    has_validation : bool
+        Whether the user gives validation rows.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be given with batches: each of them is (X, y) or (X, y, sample_weight).")
+    weighting = estimator.weighting is not None
+    folds = estimator.preset == "best" or (weighting and estimator.weighting_rows != "holdout")
+    held_out = not has_validation and "rows of batches cannot be held out; give X_val, which may be batches, too"
+    problems = {
+        "estimator": estimator.estimator is not None
+        and "only XGBoost's trees are grown on rows that are not in memory",
+        "preset" if estimator.preset == "best" else "weighting_rows": folds
+        and "what every tree adds to every row would have to be in memory",
+        "early_stopping": estimator.early_stopping and held_out,
+        "weighting": weighting and held_out,
+        "cv": not isinstance(estimator.cv, str | Integral) and "splitters count the rows of one table; give a number",
+    }
+    _refuse(estimator, problems, "a fit to batches")
+
+
+def _refuse(estimator: Any, problems: dict[str, Any], what: str) -> None:
     for name, problem in problems.items():
         if problem:
-            raise ValueError(f"{name}={getattr(estimator, name)!r} cannot be used with several workers: {problem}.")
+            raise ValueError(f"{name}={getattr(estimator, name)!r} cannot be used with {what}: {problem}.")
 
 
 def check_together(estimator: Any) -> None:

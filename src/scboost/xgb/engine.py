@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import FloatArray, IntArray, map_blocks
+from scboost._arrays import FloatArray, IntArray, Paged, map_blocks
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
 from scboost.boosting.workers import workers
 
 from . import import_xgboost
 from .document import NewestTrees, Tree
+from .paged import batches_of
 from .ubjson import ObjectReader
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class XGBoostEngine(Engine):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n, d)
+    X : ndarray, sparse matrix or Paged of shape (n, d)
         Training rows.
     n_outputs : int
         K.
@@ -68,14 +69,12 @@ class XGBoostEngine(Engine):
         n_jobs: int = 1,
     ) -> None:
         xgb = import_xgboost()
-        self.matrix = xgb.QuantileDMatrix(
-            X,
-            weight=sample_weight,
-            max_bin=max_bin,
-            nthread=n_jobs,
-            feature_types=feature_types(categorical),
-            enable_categorical=categorical is not None,
-        )
+        types = feature_types(categorical)
+        options = {"max_bin": max_bin, "nthread": n_jobs, "enable_categorical": types is not None}
+        if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
+            self.matrix = xgb.ExtMemQuantileDMatrix(batches_of(X, types, sample_weight), **options)
+        else:
+            self.matrix = xgb.QuantileDMatrix(X, weight=sample_weight, feature_types=types, **options)
         self.n_threads = n_jobs or _all_threads()
         self._n_outputs = n_outputs
         n_columns = self.matrix.num_col()

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from scboost._arrays import FloatArray, IntArray
+from scboost._arrays import FloatArray, IntArray, Paged
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Learner
 
 from . import import_xgboost
 from .document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from .engine import feature_types
+from .paged import batches_of
 
 if TYPE_CHECKING:
     import xgboost
@@ -192,6 +193,8 @@ class TreeEnsemble(Ensemble):
 
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
+        if isinstance(X, Paged):
+            return np.concatenate([self.scores(part, n_jobs) for part in X], axis=1)
         booster = self.centred_booster(n_jobs)
         if isinstance(X, sparse.csr_array):  # which inplace_predict refuses, as opposed to a matrix
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
@@ -212,12 +215,11 @@ class TreeEnsemble(Ensemble):
         xgb = import_xgboost()
         if isinstance(X, xgb.DMatrix):
             return X
-        return xgb.DMatrix(
-            X,
-            nthread=n_jobs or None,
-            feature_types=feature_types(self._categorical),
-            enable_categorical=self._categorical is not None,
-        )
+        types = feature_types(self._categorical)
+        options = {"nthread": n_jobs or None, "enable_categorical": types is not None}
+        if isinstance(X, Paged):
+            return xgb.DMatrix(batches_of(X, types), **options)
+        return xgb.DMatrix(X, feature_types=types, **options)
 
     def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""

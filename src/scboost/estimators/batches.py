@@ -1,0 +1,256 @@
+"""Rows in batches: a fit that never has all of them in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
+
+from scboost._arrays import FloatArray, Paged, vectors_in
+from scboost.estimators.columns import is_table, readable_by_scikit_learn
+from scboost.estimators.intake import check_size, encode, learn_columns, target_vector
+
+_Labels = npt.NDArray[Any]
+
+
+class Batches:
+    """Training rows that do not fit in memory, given batch by batch to ``fit`` in place of X, or of X_val.
+
+    The rows are gone through six times or so before the first round. Meanwhile and until the end of the fit their bins,
+    about two bytes a value, and the longest vectors are in temporary files.
+
+    Parameters
+    ----------
+    make_batches : callable
+        Called without arguments, returns an iterable of batches: ``(X, y)`` or ``(X, y, sample_weight)``, all of one
+        kind, with X a table, an array or a sparse matrix. It must return the same batches in the same order each time.
+    folder : str or Path
+        Existing folder for temporary files. All of them are removed when the fit ends, also by an error.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from scboost import Batches, SCBoostRegressor
+    >>> def make_batches():
+    ...     for seed in range(3):
+    ...         X = np.random.default_rng(seed).normal(size=(1000, 3))
+    ...         yield X, X[:, 0] * X[:, 1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = SCBoostRegressor(n_estimators=20).fit(Batches(make_batches, folder=folder))
+    >>> X, y = next(make_batches())
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    def __init__(
+        self, make_batches: Callable[[], Iterable[tuple[Any, ...]]], *, folder: str | os.PathLike[str]
+    ) -> None:
+        self._make_batches, self.folder = make_batches, Path(folder)
+        if not callable(make_batches):
+            raise TypeError(
+                f"make_batches must be a function that returns the batches anew each time, got {make_batches!r}."
+            )
+        if not self.folder.is_dir():
+            raise ValueError(f"folder={os.fspath(folder)!r} must be an existing folder.")
+
+    @classmethod
+    def from_parquet(
+        cls,
+        files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        target: str,
+        weight: str | None = None,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65_536,
+        folder: str | os.PathLike[str],
+    ) -> Batches:
+        """Take rows from Parquet files, by pyarrow.
+
+        Parameters
+        ----------
+        files : str, Path or sequence of these
+            Files, or a folder of files that end in ``.parquet``, in any depth, in the order of their names.
+        target : str
+            Column of the target.
+        weight : str, optional
+            Column of the row weights.
+        columns : sequence of str, optional
+            Columns to learn from; all but target and weight by default.
+        batch_rows : int, default=65_536
+            Rows of a batch.
+        folder : str or Path
+            See :class:`Batches`.
+
+        Returns
+        -------
+        Batches
+            To be given to ``fit``.
+        """
+        arrow, parquet = _arrow()
+        given = [files] if isinstance(files, str | os.PathLike) else files
+        paths = [
+            path for one in map(Path, given) for path in (sorted(one.rglob("*.parquet")) if one.is_dir() else [one])
+        ]
+        if not paths:
+            raise ValueError(f"files={files!r} has no file that ends in .parquet.")
+        others = [target] if weight is None else [target, weight]
+        names = parquet.read_schema(paths[0]).names
+        chosen = [name for name in names if name not in others] if columns is None else list(columns)
+        missing = [name for name in [*others, *chosen] if name not in names]
+        if missing:
+            raise ValueError(f"{paths[0]} has no column {missing[0]!r}; it has {names}.")
+
+        def make_batches() -> Iterator[tuple[Any, ...]]:
+            for path in paths:
+                with parquet.ParquetFile(path, pre_buffer=False) as file:  # which would read all of it ahead
+                    for batch in file.iter_batches(batch_rows, columns=[*chosen, *others], use_threads=False):
+                        table = arrow.Table.from_batches([batch])
+                        yield table.select(chosen), *(table.column(name).to_numpy() for name in others)
+
+        return cls(make_batches, folder=folder)
+
+    def __iter__(self) -> Iterator[tuple[int, Any, _Labels, FloatArray | None]]:
+        """Yield the number of a batch, X, y and weights; rows of weight 0 are left out, as everywhere."""
+        weighted: bool | None = None
+        for i, batch in enumerate(self._make_batches()):
+            if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+                raise TypeError(f"Batch {i} must be (X, y) or (X, y, sample_weight), got a {type(batch).__name__}.")
+            X, y, *rest = batch
+            X = X if hasattr(X, "shape") else np.asarray(X)
+            with _said_of(i):
+                y = target_vector(y, X)
+                weight = target_vector(rest[0], X, "sample_weight").astype(np.float64) if rest else None
+            if weighted not in (None, weight is not None):
+                raise ValueError(f"Batch {i} has {'' if rest else 'no '}weights, unlike those before it.")
+            weighted = weight is not None
+            if weight is not None and not weight.all():
+                kept = np.flatnonzero(weight)
+                X, y, weight = _safe_indexing(X, kept), y[kept], weight[kept]
+            if len(y):
+                yield i, X, y, weight
+
+    def __array__(self, *_: object, **__: object) -> FloatArray:
+        """Refuse to be one array."""
+        raise TypeError("Batches are rows to fit to; go through other rows batch by batch, with arrays or tables as X.")
+
+
+class OpenBatches(Paged):
+    """Batches during a fit, as matrices of numbers.
+
+    Parameters
+    ----------
+    batches : Batches
+        The rows.
+    folder : Path
+        A folder of their own.
+    """
+
+    def __init__(self, batches: Batches, folder: Path) -> None:
+        self._batches, self.folder = batches, folder
+        self._estimator: Any = None
+
+    def read(self, estimator: Any, *, fitting: bool, like: Any = None) -> tuple[_Labels, FloatArray | None]:
+        """Go through all rows once, and return their targets and weights, of shape (n,).
+
+        Parameters
+        ----------
+        estimator : estimator
+            Whose columns are learnt when fitting.
+        fitting : bool
+            Whether these are the training rows.
+        like : estimator, optional
+            A fitted model whose categories are taken over when fitting.
+        """
+        self._estimator, self._checksums = estimator, []
+        targets, weights = [], []
+        form, columns = "", None
+        same: dict[Any, Any] = {}  # one object for each label: as many as rows would fill the memory
+        for i, X, y, weight in self._batches:
+            if fitting:
+                now = "table" if is_table(X) else "sparse matrix" if sparse.issparse(X) else "array"
+                if now != (form or now):
+                    raise TypeError(f"Batch {i} has a {now} as X, those before it a {form}.")
+                with _said_of(i):
+                    validate_data(estimator, readable_by_scikit_learn(X), reset=not form, skip_check_array=True)
+                    columns = learn_columns(estimator, X, columns, like) if now == "table" else None
+                form = now
+            self._checksums.append(_checksum(y))
+            targets.append(np.array([same.setdefault(v, v) for v in y], dtype=object) if y.dtype.kind == "O" else y)
+            if weight is not None:
+                weights.append(weight)
+        n = sum(map(len, targets))
+        if n < (2 if fitting else 1):
+            raise ValueError(f"The batches have {n} rows with positive weight; at least {2 if fitting else 1} needed.")
+        if len({y.dtype.kind in "biuf" for y in targets}) > 1:
+            raise TypeError(f"y has labels of several types, {sorted({str(y.dtype) for y in targets})}; use one type.")
+        if fitting:
+            learnt = None if columns is None else columns[0]
+            estimator._columns = learnt if learnt is not None and learnt.categorical is not None else None
+            estimator._sparse = form == "sparse matrix"
+        self.shape = n, estimator.n_features_in_
+        return np.concatenate(targets), np.concatenate(weights) if weights else None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the rows as numbers."""
+        checksums = iter(self._checksums)
+        for i, X, y, _ in self._batches:
+            if _checksum(y) != next(checksums, None):
+                raise ValueError(f"Batch {i} is not what it was the first time; make_batches must repeat itself.")
+            with _said_of(i):
+                matrix = encode(self._estimator, X, fitting=False)
+                check_size(matrix)
+            yield matrix
+        if next(checksums, None) is not None:
+            raise ValueError("There are fewer batches than the first time; make_batches must repeat itself.")
+
+
+@contextmanager
+def opened(X: Any, *, with_vectors: bool = False) -> Iterator[Any]:
+    """Give batches a folder of their own, removed in the end; anything else is handed on as it is.
+
+    Parameters
+    ----------
+    X : object
+        What the user gives.
+    with_vectors : bool, default=False
+        Whether the long vectors of the fit are put there, too.
+    """
+    if not isinstance(X, Batches):
+        yield X
+        return
+    with TemporaryDirectory(prefix="scboost-", dir=X.folder) as name:
+        folder = Path(name)
+        with vectors_in(folder if with_vectors else None):
+            yield OpenBatches(X, folder)
+
+
+@contextmanager
+def _said_of(batch: int) -> Iterator[None]:
+    """Let errors name the batch."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"Batch {batch}: {error}") from error
+
+
+def _checksum(y: _Labels) -> int:
+    return hash(tuple(y)) if y.dtype.kind == "O" else crc32(y.tobytes())
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError("Parquet files are read with pyarrow, which is not installed: pip install pyarrow") from error
+    return pa, parquet
