@@ -197,6 +197,18 @@ def test_whole_weights_are_repetitions_in_every_kind_of_fit(task, params):
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
 
 
+@pytest.mark.parametrize("task", ["two classes", "squared error", "poisson"])
+def test_whole_weights_are_repetitions_under_monotone_constraints(task):
+    cls, own, (Z, target) = TASKS[task]
+    Z = np.round(2 * Z) / 2
+    weight = np.where(np.arange(300) % 3, 0, 1 + np.arange(300) % 20)
+    rows = np.repeat(np.arange(300), weight)
+    model = cls(**{**FAST, **own, "monotone_constraints": [-1] * Z.shape[1]})
+    weighted = model.fit(Z, target, sample_weight=weight)._scores(Z)
+    repeated = model.fit(Z[rows], target[rows])._scores(Z)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
+
+
 def test_a_row_without_weight_teaches_not_even_its_category():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"a": pd.Categorical(np.where(X[:, 0] > 0, "up", "down")), "b": X[:, 1]})

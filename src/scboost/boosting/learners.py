@@ -98,7 +98,7 @@ class Engine(ABC):
         values : ndarray of shape (n_leaves,)
             The new value of each leaf.
         curvature : ndarray of shape (n,)
-            Curvature of the training rows.
+            Curvature of the training rows, times their weights.
         """
         del learner, curvature
         return values

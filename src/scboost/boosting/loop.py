@@ -255,7 +255,7 @@ def _round(
             steps.append(newton_steps(learner.leaf, len(learner.values), q[k], shape[k], rows, *penalties))
     for k, (learner, step) in enumerate(zip(learners, steps, strict=True)):
         if step is not None:
-            learner.values = engine.constrain(learner, step(), shape[k]).astype(r.dtype)
+            learner.values = engine.constrain(learner, step(), weighted_shape[k]).astype(r.dtype)
     if not all(np.isfinite(learner.values).all() for learner in learners):
         state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
         return None
