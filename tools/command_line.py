@@ -61,7 +61,7 @@ _SESSION = (
     "scboost prune model.json test.csv --max-trees 20 -o small.json",
     """python -c "import pandas, xgboost
 rows = xgboost.DMatrix(pandas.read_csv('test.csv').drop(columns='malignant'))
-print(xgboost.Booster(model_file='model.json').predict(rows)[:2])\"""",
+print(xgboost.Booster(model_file='model.json').predict(rows)[:2].tolist())\"""",
 )
 
 
