@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -100,6 +101,54 @@ def test_the_result_is_an_ordinary_model(client, tmp_path):
     for fitted in (own, stored):
         np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-6)
     assert scboost.redundancy_report(model, X).n_outputs == 3
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers", "forest"])
+@pytest.mark.parametrize("with_y", [True, False])
+def test_a_report_of_rows_on_workers_is_that_of_one_process(client, kind, with_y):
+    from sklearn.ensemble import RandomForestClassifier
+
+    from scboost.dask import redundancy_report
+
+    X, y = rows()
+    X = np.nan_to_num(X)
+    y = y if kind == "numbers" else np.digitize(y, [-0.5, 0.5] if kind == "three classes" else [0])
+    order = np.argsort(y, kind="stable")  # partitions with one class only
+    X, y = X[order], y[order]
+    model = (
+        RandomForestClassifier(5, max_depth=4, random_state=0, n_jobs=1)
+        if kind == "forest"
+        else local("SCBoostRegressor" if kind == "numbers" else "SCBoostClassifier")
+    ).fit(X, y)
+    expected = scboost.redundancy_report(model, X, y if with_y else None)
+    # Nine partitions, more than are added up at once; two are empty.
+    chunks = (133, 0, 200, 67, 300, 100, 150, 0, 250)
+    found = redundancy_report(
+        model, da.from_array(X, chunks=(chunks, (2, 3))), da.from_array(y, chunks=(chunks,)) if with_y else None
+    )
+    for name, value in asdict(expected).items():
+        if isinstance(value, str) or value is None:
+            assert getattr(found, name) == value
+        else:
+            np.testing.assert_allclose(getattr(found, name), value, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_a_report_of_tables_of_a_model_fitted_on_dask(client):
+    from scboost.dask import redundancy_report
+
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(f=np.array(["u", "v"])[np.arange(1200) // 600])
+    table, values = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
+    model = on_dask("SCBoostRegressor").fit(table, values)
+    found = redundancy_report(model, table, values, name="shared")
+    assert found.model_name == "shared"
+    assert found.ensemble_score == pytest.approx(model.to_local().score(frame, y), abs=1e-6)
+    with pytest.raises(ValueError, match="X has 3, y has 1"):
+        redundancy_report(model, table, values.repartition(npartitions=1))
+    with pytest.raises(TypeError, match=r"X is a DataFrame; scboost\.dask needs Dask collections"):
+        redundancy_report(model, frame)
+    with pytest.raises(ValueError, match="X has no rows"):
+        redundancy_report(model, table.loc[5000:])
 
 
 def test_several_quantiles_are_columns(client):

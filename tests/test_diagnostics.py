@@ -1,6 +1,7 @@
 """Measures against their definitions, written out by loops, NumPy or SciPy."""
 
 from collections import Counter
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     AdaBoostRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -18,6 +20,8 @@ from sklearn.ensemble import (
 
 from scboost import redundancy as dg
 from scboost.redundancy import measures, render, tree_matrix
+from scboost.redundancy.report import report_of
+from scboost.redundancy.sums import Sums, add_up
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -288,3 +292,138 @@ def test_targets_the_model_does_not_know_are_refused():
         dg.redundancy_report(model, X, y[:10])
     with pytest.raises(ValueError, match=r"label [78];"):
         dg.redundancy_report(model, X, y + 7)
+
+
+def measured_at_once(model, X, y):
+    """Return the numbers of a report by the public measures, from the matrix of all rows."""
+    trees = tree_matrix(model, X)
+    K = trees.n_outputs
+    right = None if y is None else dg.correct_votes(trees, y)
+    found = []
+    for k in range(K):
+        output = trees.output(k)
+        C, votes, w = dg.tree_covariance(output.H), output.votes(), output.column_weights
+        spread = dg.ambiguity(output.H, w, output.intercept).ambiguity
+        around = spread + np.mean((output.margin() - output.base()) ** 2)
+        numbers = {
+            "redundancy": dg.redundancy_ratio(C).mean(),
+            "disagreement": dg.mean_of_pairs(dg.pairwise_disagreement(votes)),
+            "vote_correlation": dg.mean_of_pairs(dg.vote_correlation(votes)),
+            "correlation": dg.mean_of_pairs(dg.tree_correlation(C)),
+            "ambiguity": spread,
+            "ambiguity_share": spread / around if around > 0 else 0,
+            "effective_rank": dg.effective_rank(C),
+            "energy": dg.energy_by_component(C),
+            "spectrum": dg.singular_spectrum(C),
+            "redundancy_ratio": dg.redundancy_ratio(C),
+            "innovation": dg.innovation(C) * w**2,
+            "correlations": dg.tree_correlation(C),
+        }
+        if right is not None:
+            own = right[:, k::K]
+            numbers["q_statistic"] = dg.mean_of_pairs(dg.q_statistic(own))
+            numbers["double_fault"] = dg.mean_of_pairs(dg.double_fault(own))
+            numbers["tree_score"] = own.mean()
+        found.append(numbers)
+    mean = {name: np.mean([numbers[name] for numbers in found], axis=0) for name in found[0]}
+    return mean if y is None else mean | {"truncation": dg.truncation_path(trees, y)}
+
+
+def assert_same_report(report, expected):
+    """Compare the numbers that are expected to 1e-9, and the rest not at all."""
+    found = asdict(report)
+    for name, value in expected.items():
+        if isinstance(value, str) or value is None:
+            assert found[name] == value
+        else:
+            assert_allclose(found[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("with_y", [True, False])
+@pytest.mark.parametrize(
+    ("model", "n_classes"),
+    [
+        (GradientBoostingClassifier(n_estimators=12, random_state=0), 2),
+        (GradientBoostingClassifier(n_estimators=6, random_state=0), 3),
+        (GradientBoostingRegressor(n_estimators=12, random_state=0), 0),
+        (RandomForestClassifier(n_estimators=8, random_state=0), 2),
+        (RandomForestClassifier(n_estimators=8, random_state=0), 3),
+        (RandomForestRegressor(n_estimators=8, random_state=0), 0),
+        (AdaBoostClassifier(n_estimators=8, random_state=0), 2),
+        (GradientBoostingClassifier(n_estimators=1, random_state=0), 2),
+        (GradientBoostingClassifier(n_estimators=3, min_samples_leaf=301, random_state=0), 2),  # constant trees
+        (RandomForestRegressor(n_estimators=3, min_samples_leaf=301, random_state=0), 0),
+    ],
+    ids=lambda value: f"{type(value).__name__}-{value.n_estimators}" if hasattr(value, "fit") else str(value),
+)
+def test_rows_in_batches_give_the_measures_of_all_rows(model, n_classes, with_y):
+    if n_classes:
+        X, y = make_classification(600, 6, n_informative=4, n_classes=n_classes, random_state=0)
+        order = np.argsort(y, kind="stable")  # batches with one class only
+        X, y = X[order], np.array(["c", "a", "b"])[y[order]]
+    else:
+        X, y = make_regression(600, 5, noise=20, random_state=0)
+        y += 1e4
+    model.fit(X[::2], y[::2])
+    X, y = X[1::2], y[1::2] if with_y else None
+    expected = measured_at_once(model, X, y)
+    whole = dg.redundancy_report(model, X, y)
+    assert_same_report(whole, expected)
+    for n_batches in (1, 3, 7):
+        rows = np.array_split(np.arange(len(X)), n_batches)
+        rows.insert(1, rows[0][:0])  # an empty batch
+        report = dg.redundancy_report(model, (X[i] if y is None else (X[i], y[i]) for i in rows), name=whole.model_name)
+        assert_same_report(report, asdict(whole))
+        assert_same_report(report, expected)
+
+
+def test_blocks_of_a_large_table_add_up():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    y = X[:, 0] + rng.normal(size=len(X)) + 1e7
+    model = GradientBoostingRegressor(n_estimators=4, max_depth=2).fit(X[:500], y[:500])
+    report = dg.redundancy_report(model, X, y)
+    assert_same_report(report, measured_at_once(model, X, y))
+    assert report.ensemble_score == pytest.approx(model.score(X, y), abs=1e-9)
+    assert report.n_rows == 20_000
+    with pytest.raises(ValueError, match=r"y must have shape \(20000,\)"):
+        dg.redundancy_report(model, X, y[:-1])
+
+
+def test_a_constant_target_has_no_r2_in_any_batches():
+    X, y = make_regression(210, 5, random_state=0)
+    model = GradientBoostingRegressor(n_estimators=3).fit(X, y)
+    same = np.full(70, 0.1)
+    assert np.isnan(dg.redundancy_report(model, X, np.full(210, 0.1)).ensemble_score)
+    batches = ((X[i : i + 70], same) for i in range(0, 210, 70))
+    assert np.isnan(dg.redundancy_report(model, batches).ensemble_score)
+
+
+def test_trees_that_vary_by_rounding_only_are_constant_in_any_blocks():
+    X, y = binary()
+    trees = tree_matrix(GradientBoostingClassifier(n_estimators=4).fit(X, y), X)
+    above = np.nextafter(np.float32(1000), np.float32(2000))
+    H = np.repeat(np.where(np.arange(300) < 130, np.float32(1000), above)[:, None], 4, axis=1)
+    for size in (300, 100, 7):
+        parts = [Sums.of(replace(trees, H=H[i : i + size])) for i in range(0, 300, size)]
+        report = report_of(add_up(parts), "constant")
+        assert report.effective_rank == 0
+        assert report.redundancy == 1
+
+
+def test_batches_of_another_form_are_refused():
+    X, y = binary()
+    model = GradientBoostingClassifier(n_estimators=2).fit(X, y)
+    with pytest.raises(ValueError, match="y cannot be given with an iterator X"):
+        dg.redundancy_report(model, iter([X]), y)
+    with pytest.raises(ValueError, match=r"pair \(rows, y of the rows\); got a tuple of 3"):
+        dg.redundancy_report(model, iter([(X, y, y)]))
+    with pytest.raises(ValueError, match="Some batches have a y and others have none"):
+        dg.redundancy_report(model, iter([(X, y), X]))
+    with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
+        dg.redundancy_report(model, iter([(X, y[:9])]))
+    with pytest.raises(ValueError, match="X has 5 columns"):
+        dg.redundancy_report(model, iter([X, X[:, 1:]]))
+    for empty in (iter([]), iter([X[:0]]), X[:0]):
+        with pytest.raises(ValueError, match="X has no rows"):
+            dg.redundancy_report(model, empty)

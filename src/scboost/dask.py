@@ -27,6 +27,9 @@ from scboost.estimators.base import SCBoost
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import check_shareable, check_together
 from scboost.estimators.sharing import Outcome, Part, fit_part
+from scboost.redundancy.libraries import read_ensemble
+from scboost.redundancy.report import RedundancyReport, report_of
+from scboost.redundancy.sums import add_up, sums_of
 from scboost.xgb import import_xgboost
 
 try:
@@ -38,9 +41,10 @@ try:
 except ImportError as error:  # pragma: no cover - the tests install it
     raise ImportError("scboost.dask needs Dask: pip install 'scboost[dask]'.") from error
 
-__all__ = ["SCBoostClassifier", "SCBoostRegressor"]
+__all__ = ["SCBoostClassifier", "SCBoostRegressor", "redundancy_report"]
 
 _PATIENCE = 5.0  # seconds that other workers have to report the round in which one was lost
+_ADDED_AT_ONCE = 8  # sums of partitions that one task of a report adds up
 _PARTS = ("X", "y", "sample_weight")
 
 
@@ -258,6 +262,34 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
         """
         columns = list(self.quantile) if isinstance(self.quantile, Sequence) else None
         return self._lazily(X, "predict", np.float64, columns)
+
+
+def redundancy_report(model: Any, X: Any, y: Any = None, *, name: str | None = None) -> RedundancyReport:
+    """Measure how redundant the trees of a fitted ensemble are, on rows of a Dask cluster.
+
+    The report of :func:`scboost.redundancy_report`. Workers read their partitions where they are and add up small
+    sums, of which one comes back.
+
+    Parameters
+    ----------
+    model : object
+        Any ensemble :func:`scboost.tree_matrix` reads, of this or another library.
+    X : dask DataFrame or Array of shape (n_samples, n_features)
+        Rows; partitions may be empty.
+    y : dask Series or Array of shape (n_samples,), optional
+        Labels or real targets, in partitions like those of X.
+    name : str, optional
+        How to call the model in texts and legends; its class name otherwise.
+
+    Returns
+    -------
+    RedundancyReport
+    """
+    ensemble = delayed(read_ensemble(model), traverse=False)
+    parts = [delayed(sums_of)(ensemble, **part) for part in _partitions((("X", X), ("y", y)))]
+    while len(parts) > 1:
+        parts = [delayed(add_up)(parts[i : i + _ADDED_AT_ONCE]) for i in range(0, len(parts), _ADDED_AT_ONCE)]
+    return report_of(parts[0].compute(), type(model).__name__ if name is None else name)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import linalg, special
 
 from scboost._arrays import ArrayLike, BoolArray, FloatArray
-from scboost.redundancy.target import encode_target, score
+from scboost.redundancy.target import encode_target, outcome, score
 from scboost.redundancy.tree_matrix import TreeMatrix
 
 _BLOCK_ROWS = 16384  # also keeps float32 counts exact: they stay far below 2 ** 24
@@ -53,9 +53,12 @@ def tree_covariance(H: FloatArray) -> FloatArray:
     ndarray of shape (T, T)
         Float64, symmetric, positive semi-definite; the row and column of a constant tree are zero.
     """
-    mean = np.mean(H, axis=0, dtype=np.float64)
-    C = _gram(H, mean, np.float64) / len(H)
-    # a constant float32 column differs from its mean by rounding only
+    mean: FloatArray = H.mean(axis=0, dtype=np.float64)
+    return clear_constant(_gram(H, mean, np.float64) / len(H), mean)
+
+
+def clear_constant(C: FloatArray, mean: FloatArray) -> FloatArray:
+    """Set the covariances of constant trees to zero: float32 columns that differ from their mean by rounding only."""
     constant = np.diag(C) <= (np.finfo(np.float32).eps * np.abs(mean)) ** 2
     C[constant] = 0
     C[:, constant] = 0
@@ -156,8 +159,12 @@ def vote_correlation(votes: npt.NDArray[np.int8], *, gram: FloatArray | None = N
     -------
     ndarray of shape (T, T)
     """
-    mean = votes.mean(axis=0)
-    C = (vote_gram(votes) if gram is None else gram) - np.outer(mean, mean)
+    return correlation_of_votes(votes.mean(axis=0), vote_gram(votes) if gram is None else gram)
+
+
+def correlation_of_votes(mean: FloatArray, gram: FloatArray) -> FloatArray:
+    """Return :func:`vote_correlation` of trees whose mean votes and :func:`vote_gram` are known."""
+    C = gram - np.outer(mean, mean)
     return tree_correlation(np.where(np.outer(np.abs(mean) < 1, np.abs(mean) < 1), C, 0.0))
 
 
@@ -179,10 +186,7 @@ def q_statistic(correct: BoolArray, *, gram: FloatArray | None = None) -> FloatA
     ndarray of shape (T, T)
         The diagonal is 1, or NaN for a tree that is always right or always wrong.
     """
-    both, first, second, neither = _contingency(correct, gram)
-    same, different = both * neither, first * second
-    with np.errstate(invalid="ignore"):
-        return (same - different) / (same + different)
+    return _contingency(correct, gram).q_statistic()
 
 
 def double_fault(correct: BoolArray, *, gram: FloatArray | None = None) -> FloatArray:
@@ -201,16 +205,32 @@ def double_fault(correct: BoolArray, *, gram: FloatArray | None = None) -> Float
     -------
     ndarray of shape (T, T)
     """
-    return _contingency(correct, gram)[3]
+    return _contingency(correct, gram).neither
 
 
-def _contingency(correct: BoolArray, gram: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Shares of rows that both trees get right, only the first, only the second, neither."""
-    n = len(correct)
-    right = correct.sum(axis=0)
-    alike = np.rint(n * (vote_gram(correct) if gram is None else gram))
-    both = (alike - n) / 4 + (right[:, None] + right) / 2  # counts, exactly
-    return both / n, (right[:, None] - both) / n, (right - both) / n, (n - right - right[:, None] + both) / n
+class Contingency(NamedTuple):
+    """Shares of rows that both trees get right, only the first, only the second, neither; each of shape (T, T)."""
+
+    both: FloatArray
+    first: FloatArray
+    second: FloatArray
+    neither: FloatArray
+
+    @classmethod
+    def of(cls, n: int, right: npt.NDArray[Any], gram: FloatArray) -> Contingency:
+        """Return that of n rows from the number of right votes of each tree and :func:`vote_gram`."""
+        both = (np.rint(n * gram) - n) / 4 + (right[:, None] + right) / 2  # counts, exactly
+        return cls(both / n, (right[:, None] - both) / n, (right - both) / n, (n - right - right[:, None] + both) / n)
+
+    def q_statistic(self) -> FloatArray:
+        """Return Yule's Q: see the function of this name."""
+        same, different = self.both * self.neither, self.first * self.second
+        with np.errstate(invalid="ignore"):
+            return (same - different) / (same + different)
+
+
+def _contingency(correct: BoolArray, gram: FloatArray | None) -> Contingency:
+    return Contingency.of(len(correct), correct.sum(axis=0), vote_gram(correct) if gram is None else gram)
 
 
 class Ambiguity(NamedTuple):
@@ -422,6 +442,17 @@ def truncation_path(trees: TreeMatrix, y: ArrayLike) -> FloatArray:
         Accuracy, or R^2 for regression.
     """
     target = encode_target(trees, y)
+    return score(trees, outcomes(trees, target), len(target), mean_and_scatter(target)[1])
+
+
+def mean_and_scatter(target: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return the mean and the sum of squares about it; of a constant target that is exactly zero."""
+    shifted = target - target[0]
+    return float(target[0] + shifted.mean()), float(len(target) * shifted.var())
+
+
+def outcomes(trees: TreeMatrix, target: npt.NDArray[Any]) -> FloatArray:
+    """Return the number of rows that the first 1, 2, ..., T trees get right, or their sum of squared errors."""
     K, T = trees.n_outputs, trees.n_trees
     w = trees.column_weights.reshape(T, K)
     scale = w.sum(axis=0) / np.cumsum(w, axis=0) if trees.average else np.ones((T, K))
@@ -430,5 +461,5 @@ def truncation_path(trees: TreeMatrix, y: ArrayLike) -> FloatArray:
     for t in range(T):
         F += trees.H[:, t * K : (t + 1) * K] * w[t]
         margin = F * scale[t] + trees.intercepts
-        path[t] = score(trees, margin[:, 0] if K == 1 else margin, target)
+        path[t] = outcome(trees, margin[:, 0] if K == 1 else margin, target)
     return path

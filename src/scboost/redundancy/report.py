@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray
+from scboost._arrays import ArrayLike, FloatArray
 from scboost.redundancy import measures, render
-from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
+from scboost.redundancy.libraries import read_ensemble
+from scboost.redundancy.sums import Sums, add_up, sums_of
+from scboost.redundancy.target import score
 
 _MAX_CHANCE = 0.1  # redundancy that chance alone may show without a warning: five rows a tree
 
@@ -86,13 +89,17 @@ def redundancy_report(model: Any, X: Any, y: ArrayLike | None = None, *, name: s
     """Measure how redundant the trees of a fitted ensemble are.
 
     Use rows that the model was not fitted on, and many more rows than trees. For a model with several outputs
-    every measure is computed among the trees of one output and averaged over outputs.
+    every measure is computed among the trees of one output and averaged over outputs. Rows are read block by block and
+    only sums are kept, a few (T, T) matrices an output; :func:`scboost.dask.redundancy_report` adds them up over the
+    workers of a cluster.
 
     Parameters
     ----------
     model : object
         Any ensemble :func:`tree_matrix` reads.
-    X : array-like or data frame of shape (n, d)
+    X : array-like or data frame of shape (n, d), or iterator
+        An iterator, such as a generator, yields batches of rows, or pairs (rows, y of the rows): it may go through
+        more rows than fit in memory.
     y : array-like of shape (n,), optional
         Labels or real targets; adds the measures about errors. A y with one class is allowed: all measures about
         errors stay defined, except the Q-statistic of trees that are always right or wrong.
@@ -122,61 +129,89 @@ def redundancy_report(model: Any, X: Any, y: ArrayLike | None = None, *, name: s
     >>> report.n_trees, 1 <= report.effective_rank <= 20
     (20, True)
     """
-    trees = tree_matrix(model, X)
-    n, K, T = len(trees.H), trees.n_outputs, trees.n_trees
+    ensemble = read_ensemble(model)
+    if isinstance(X, Iterator):
+        if y is not None:
+            raise ValueError("y cannot be given with an iterator X: let it yield pairs (rows, y of the rows).")
+        sums = add_up(sums_of(ensemble, *_pair(batch)) for batch in X)
+    else:
+        sums = sums_of(ensemble, X, y)
+    return report_of(sums, type(model).__name__ if name is None else name)
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    """Return rows, and their y or None."""
+    if not isinstance(batch, tuple):
+        return batch, None
+    if len(batch) != 2:
+        raise ValueError(f"A batch must be rows, or a pair (rows, y of the rows); got a tuple of {len(batch)}.")
+    return batch
+
+
+def report_of(sums: Sums | None, name: str) -> RedundancyReport:
+    """Return the report of a model of the given name, from the sums over all its rows (None: it has none)."""
+    if sums is None:
+        raise ValueError("X has no rows.")
+    trees, n, errors = sums.trees, sums.values.n, sums.errors
+    K, T = trees.n_outputs, trees.n_trees
     if _MAX_CHANCE * (n - 1) < 0.5 * (T - 1):
         warnings.warn(
             f"{n} rows are few for {T} trees: trees that have nothing in common would show a redundancy of about "
             f"{min(0.5 * (T - 1) / max(n - 1, 1), 1):.0%} by chance; use at least "
             f"{round(0.5 * (T - 1) / _MAX_CHANCE) + 1} rows.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,  # where the public function was called
         )
-    correct = path = None
-    score_name = "accuracy"
-    if y is not None:
-        correct, path = measures.correct_votes(trees, y), measures.truncation_path(trees, y)
-        score_name = "accuracy" if trees.classifies else "R2"
-    per_output = [_measure(trees.output(k), None if correct is None else correct[:, k::K]) for k in range(K)]
+    path = None if errors is None else score(trees, errors.path, n, float(errors.target.scatter[0, 0]))
+    per_output = [_measure(sums, k) for k in range(K)]
     mean = {name: np.mean([m[name] for m in per_output], axis=0) for name in per_output[0]}
     numbers: dict[str, Any] = {name: float(value) if np.ndim(value) == 0 else value for name, value in mean.items()}
     return RedundancyReport(
         library=trees.library,
-        model_name=type(model).__name__ if name is None else name,
+        model_name=name,
         n_rows=n,
         n_trees=T,
         n_outputs=K,
         truncation=path,
         ensemble_score=float("nan") if path is None else float(path[-1]),
-        score_name=score_name,
+        score_name="accuracy" if path is None or trees.classifies else "R2",
         **numbers,
     )
 
 
-def _measure(trees: TreeMatrix, correct: BoolArray | None) -> dict[str, Any]:
-    """Return the measures of an ensemble with one output; what they share is computed once."""
-    C = measures.tree_covariance(trees.H)
+def _measure(sums: Sums, k: int) -> dict[str, Any]:
+    """Return the measures of the trees of one output; what they share is computed once."""
+    n, mean = sums.values.n, sums.values.mean[k]
+    C = measures.clear_constant(sums.values.scatter[k] / n, mean)
     R = measures.tree_correlation(C)
-    votes = trees.votes()
-    gram = measures.vote_gram(votes)
+    gram = sums.vote_products[k] / n
     energy = measures.energy_by_component(C)
     redundancy = measures.redundancy_ratio(C)
+    trees = sums.trees.output(k)
+    w = trees.column_weights
     nan = float("nan")
     spread = share = nan
-    w = trees.column_weights
     if np.all(w >= 0) and w.sum() > 0:
-        spread = measures.ambiguity(trees.H, w, float(trees.intercepts[0])).ambiguity
-        around = spread + float(np.mean((trees.margin() - trees.base()) ** 2))
+        # measures.ambiguity, and the mean square of the margin around the base, from means and covariance
+        own, joint = w @ (np.diag(C) + (mean - w @ mean / w.sum()) ** 2), w @ C @ w
+        spread = max(float(w.sum() * own - joint), 0.0)
+        around = spread + float(joint + (w @ (mean - trees.centers)) ** 2)
         share = spread / around if around > 0 else 0.0
     pairs = measures.mean_of_pairs
+    q_statistic = double_fault = tree_score = nan
+    if sums.errors is not None:
+        right = sums.errors.right[k]
+        table = measures.Contingency.of(n, right, gram)
+        q_statistic, double_fault = pairs(table.q_statistic()), pairs(table.neither)
+        tree_score = float(right.mean() / n)
     return {
         "redundancy": float(redundancy.mean()),
-        "disagreement": pairs(measures.pairwise_disagreement(votes, gram=gram)),
-        "vote_correlation": pairs(measures.vote_correlation(votes, gram=gram)),
+        "disagreement": pairs((1 - gram) / 2),
+        "vote_correlation": pairs(measures.correlation_of_votes(sums.votes[k] / n, gram)),
         "correlation": pairs(R),
-        "q_statistic": nan if correct is None else pairs(measures.q_statistic(correct, gram=gram)),
-        "double_fault": nan if correct is None else pairs(measures.double_fault(correct, gram=gram)),
-        "tree_score": nan if correct is None else float(correct.mean()),
+        "q_statistic": q_statistic,
+        "double_fault": double_fault,
+        "tree_score": tree_score,
         "ambiguity": spread,
         "ambiguity_share": share,
         "effective_rank": measures.effective_rank(C, energy=energy),

@@ -11,11 +11,17 @@ from scboost._arrays import FloatArray
 from scboost.redundancy.tree_matrix import TreeMatrix
 
 
+def check_length(y: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
+    """Return y as an array with one value for each of n rows, or say that it is none."""
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(f"y must have shape ({n},), one value per row of X; got {y.shape}.")
+    return y
+
+
 def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return y as class numbers (classification) or as float64 (regression), or say what is wrong with it."""
-    y = np.asarray(y)
-    if y.shape != (len(trees.H),):
-        raise ValueError(f"y must have shape ({len(trees.H)},), one value per row of X; got {y.shape}.")
+    y = check_length(y, len(trees.H))
     if trees.classes is not None:
         codes = np.searchsorted(trees.classes, y).clip(0, len(trees.classes) - 1)
         unknown = y[trees.classes[codes] != y]
@@ -35,12 +41,19 @@ def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
     return values
 
 
-def score(trees: TreeMatrix, F: FloatArray, target: npt.NDArray[Any]) -> float:
-    """Return the accuracy of margins F, or their R^2 for a real target (NaN if that is constant)."""
+def outcome(trees: TreeMatrix, F: FloatArray, target: npt.NDArray[Any]) -> float:
+    """Return the number of rows that margins F get right, or their sum of squared errors for a real target."""
     if target.dtype.kind == "f":
-        variance = np.var(target)
-        return float(1 - np.mean((target - F) ** 2) / variance) if variance > 0 else float("nan")
+        return float(np.sum((target - F) ** 2))
     if trees.n_outputs > 1:
-        return float(np.mean(np.argmax(F, axis=1) == target))
+        return float(np.sum(np.argmax(F, axis=1) == target))
     threshold = 0.5 if trees.link == "probability" else 0.0
-    return float(np.mean((threshold < F) == (target == 1)))
+    return float(np.sum((threshold < F) == (target == 1)))
+
+
+def score(trees: TreeMatrix, outcomes: FloatArray, n: int, scatter: float) -> FloatArray:
+    """Return outcomes of n rows as accuracies or R^2, with the target's sum of squares about its mean.
+
+    R^2 of a constant target is NaN.
+    """
+    return outcomes / n if trees.classifies else 1 - outcomes / (scatter if scatter > 0 else np.nan)
