@@ -64,6 +64,18 @@ def test_a_resumed_fit_is_the_same_to_every_bit(case, tmp_path):
     np.testing.assert_equal(resumed.training_log_, whole.training_log_)
 
 
+def test_a_resumed_fit_whose_rounds_validation_rows_choose_stops_where_the_whole_does(tmp_path):
+    X, y = two_classes()
+    rows = {"X": X[:200], "y": y[:200], "X_val": X[200:], "y_val": y[200:]}
+    checkpoint = Checkpoint(tmp_path / "model", every=7)
+    model = SCBoostClassifier(learning_rate=0.5, n_iter_no_change=3, n_jobs=1, random_state=0, callbacks=[checkpoint])
+    whole = model.fit(**rows).decision_function(X)
+    assert len(model.training_log_["loss"]) < 50
+    resumed = checkpoint.load().fit(**rows)
+    np.testing.assert_array_equal(resumed.decision_function(X), whole)
+    np.testing.assert_equal(resumed.training_log_, model.training_log_)
+
+
 def test_the_file_holds_plain_arrays_and_a_model(tmp_path):
     path = tmp_path / "model"
     model = fit("binary", callbacks=[Checkpoint(path, every=12)])

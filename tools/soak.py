@@ -507,7 +507,7 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
         if rng.random() < share:
             params[name] = values[rng.integers(len(values))]
 
-    maybe("n_estimators", ["auto"], 0.01)  # each of these takes as long as many others
+    maybe("n_estimators", ["auto"], 0.003)  # each of these takes as long as a hundred others
     maybe("preset", ["fast", "best"], 0.15)
     maybe("learning_rate", [0.01, 0.3, 1.0, 3.0])
     maybe("max_depth", [1, 2, 6, 12])
@@ -613,12 +613,13 @@ def judge(case: Case, checks: list[str]) -> tuple[str, str, str]:
     return outcome, "", ""
 
 
-def shrink(case: Case, check: str, most: int = 300) -> Case:
+def shrink(case: Case, check: str, most: int = 300, seconds: float = 60.0) -> Case:
     """Return a smaller case that fails the same check: fewer rows and columns, parameters that are the default."""
-    tries = iter(range(most))
+    tries, end = iter(range(most)), time.monotonic() + seconds
 
     def fails(smaller: Case) -> bool:
-        return next(tries, None) is not None and judge(smaller, [check])[0] == "violation"
+        in_time = next(tries, None) is not None and time.monotonic() < end
+        return in_time and judge(smaller, [check])[0] == "violation"
 
     changed = True
     while changed:

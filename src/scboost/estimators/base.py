@@ -95,7 +95,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         _ensemble: Ensemble
         _identity: Identity
         _loss: Loss
-        _n_rounds_asked: int
+        _n_rounds_asked: int | str
         _sparse: bool
         _training: Training
 
@@ -333,7 +333,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         def observe(n_rounds: int, label: str, kept: bool) -> RoundObserver:
             if kept:
-                self._n_rounds_asked = n_rounds
+                self._n_rounds_asked = n_rounds if plan.stopping is None else self.n_estimators
             return RoundObserver(self, tasks if kept else None, n_rounds, label, self._publish if kept else None)
 
         make_engine = self._make_engine(loss.n_outputs, plan)
