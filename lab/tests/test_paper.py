@@ -15,14 +15,19 @@ from scboost_lab.literal import fit_literal, simplex_weights
 def projections(monkeypatch):
     """Every projection that a fit makes, in order."""
     seen = []
-    project = History.project
+    project = History.project_later
 
     def record(self, r, **kwargs):
-        found = project(self, r, **kwargs)
-        seen.append((r.copy(), found))
-        return found
+        waiting, r = project(self, r, **kwargs), r.copy()
 
-    monkeypatch.setattr(History, "project", record)
+        def finish():
+            found = waiting()
+            seen.append((r, found))
+            return found
+
+        return finish
+
+    monkeypatch.setattr(History, "project_later", record)
     return seen
 
 
