@@ -76,6 +76,15 @@ def test_a_resumed_fit_whose_rounds_validation_rows_choose_stops_where_the_whole
     np.testing.assert_equal(resumed.training_log_, model.training_log_)
 
 
+def test_a_resumed_fit_of_a_median_is_shifted_as_the_whole_is(tmp_path):
+    X, y = real_target()
+    checkpoint = Checkpoint(tmp_path / "model", every=5)
+    params = {"loss": "absolute_error", "learning_rate": 0.5, "n_iter_no_change": 2, "n_jobs": 1, "random_state": 0}
+    model = SCBoostRegressor(**params, callbacks=[checkpoint]).fit(X, y)
+    assert abs(model.intercept_[0] - np.median(y)) > 1e-3  # what held-out rows ask for
+    np.testing.assert_array_equal(checkpoint.load().fit(X, y).predict(X), model.predict(X))
+
+
 def test_the_file_holds_plain_arrays_and_a_model(tmp_path):
     path = tmp_path / "model"
     model = fit("binary", callbacks=[Checkpoint(path, every=12)])

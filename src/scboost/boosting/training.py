@@ -137,6 +137,8 @@ class Training:
         Whether that was an interrupt from the keyboard.
     grown : tuple of (weights, intercept) or None
         Those of the ensemble when the loop ended: what to return to before going on, if it was re-weighted since.
+    shift : list of float
+        What held-out rows ask to add to the scores of each output when the rounds are done; empty for nothing.
     without_rows : bool
         Whether the state lacks everything that is known of each row, as where rows are spread over workers: it is
         worked out again from the learners before going on.
@@ -153,6 +155,7 @@ class Training:
     stop_reason: str = ""
     interrupted: bool = False
     grown: tuple[FloatArray, FloatArray] | None = None
+    shift: list[float] = field(default_factory=list)
     without_rows: bool = False
 
     def record(self, done: Round) -> None:

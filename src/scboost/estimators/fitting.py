@@ -166,10 +166,9 @@ class Trainer:
             share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
             rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
         run = self._run(rows, engine.fork(), max(rounds, 1))
+        if not self._loss.weighable and plan.choosing is not None:
+            run.training.shift = self._held_out_shift(rows, folds, trainings, contributions, n_rounds).tolist()
         training = self._grow(run, max(rounds, 1), "scboost, all rows")
-        if not self._loss.weighable and plan.choosing is not None and not training.interrupted:
-            shift = self._held_out_shift(rows, folds, trainings, contributions, n_rounds)
-            training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + shift)
         if weights is not None and not training.interrupted:
             stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
             ensemble = training.ensemble
@@ -204,8 +203,11 @@ class Trainer:
 
     def _grow(self, run: Run, n_rounds: int, label: str) -> Training:
         grow([run], n_rounds, stopping=self._plan.stopping, observer=self._observe(n_rounds, label, True))
-        _warn_of_trouble(run.training)
-        return run.training
+        training = run.training
+        if training.shift and not training.interrupted:
+            training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + training.shift)
+        _warn_of_trouble(training)
+        return training
 
     def _weigh(self, ensemble: Ensemble, rows: Rows, weighting: Weighting) -> Weights | None:
         """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
