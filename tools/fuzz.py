@@ -411,7 +411,7 @@ def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None =
             counts += found
             violations += wrong
             start = numbers.stop
-        except EOFError:  # the worker died: it is run again up to the mutant that killed it, and goes on after it
+        except EOFError:  # the worker died, and the outcomes of its chunk with it: go on after the mutant that did it
             worker.join()
             dead = current.value
             violations.append({"number": dead, "kind": "", "outcome": f"violation: exit code {worker.exitcode}"})
