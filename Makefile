@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist test-browser test-mlflow docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: demo test test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -29,6 +29,12 @@ test-browser: $(VENV)/.dev
 test-mlflow: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet 'mlflow-skinny>=3' skops
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q tests/test_mlflow.py
+
+# Spark, from the package index. Installs a Java runtime of Debian where there is none, which needs root.
+test-spark: $(VENV)/.dev
+	command -v java || { apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; }
+	$(BIN)/python -m pip install --quiet 'pyspark>=3.5'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/spark 'tests/test_guide.py::test_the_code_of_the_page_runs[spark]'
 
 # The site, into docs/_build/html; a warning is an error.
 docs: $(VENV)/.docs

@@ -11,7 +11,11 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 # Modules that are an extra: without it their examples cannot be collected.
-collect_ignore = [f"src/scboost/{name}.py" for name in ("dask",) if find_spec(name) is None]
+collect_ignore = [
+    f"src/scboost/{name}.py"
+    for name, needed in {"dask": "dask", "spark": "pyspark"}.items()
+    if find_spec(needed) is None
+]
 
 
 @pytest.fixture(scope="session")

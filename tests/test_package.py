@@ -45,6 +45,7 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before})
         "scboost_lab",
         "dask",
         "distributed",
+        "pyspark",
     }
 
 

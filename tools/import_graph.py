@@ -27,6 +27,7 @@ LAYERS = (
     "reporting",
     "estimators",
     "dask",
+    "spark",
     "cli",
     "__main__",
 )

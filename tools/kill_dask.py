@@ -8,7 +8,6 @@ an error soon after its timeout. ``python tools/kill_dask.py --output results/di
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import re
@@ -25,12 +24,10 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-from figures import described, finish
+from kills import ROUNDS, TIMEOUT, finish_kills, options, problem
 from scboost import Checkpoint
 from scboost.boosting.workers import WorkerError
 from scboost.dask import SCBoostClassifier
-
-_ROUNDS, _TIMEOUT = 150, 5
 
 
 def broken_fit(
@@ -50,10 +47,10 @@ def broken_fit(
 
     striker = threading.Thread(target=strike)
     striker.start()
-    model = SCBoostClassifier(n_estimators=_ROUNDS, random_state=0, callbacks=[Checkpoint(path, every=5)])
+    model = SCBoostClassifier(n_estimators=ROUNDS, random_state=0, callbacks=[Checkpoint(path, every=5)])
     said = ""
     try:
-        model.fit(*rows, timeout=_TIMEOUT)
+        model.fit(*rows, timeout=TIMEOUT)
     except WorkerError as error:
         said = str(error)
     seconds = time.monotonic() - sent[0] if sent else float("nan")
@@ -80,21 +77,16 @@ def idle(client: Any) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return 1 if a promise was broken."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args(arguments)
+    given = options(__doc__, arguments)
     dask.config.set({"distributed.logging.distributed": "critical"})
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    rng = np.random.default_rng(options.seed)
-    X = rng.normal(size=(4000, 8)).round(1).astype(np.float32)
-    y = (X[:, 0] - X[:, 1] * X[:, 2] + rng.normal(size=4000) > 0).astype(int)
+    rng = np.random.default_rng(given.seed)
+    X, y = problem(rng)
     rows = da.from_array(X, chunks=(1000, 8)), da.from_array(y, chunks=1000)
     kills: list[dict[str, Any]] = []
     whole: Any = None
-    for i in range(options.kills + 1):
-        kind = signal.SIGKILL if i < options.kills else signal.SIGSTOP
+    for i in range(given.kills + 1):
+        kind = signal.SIGKILL if i < given.kills else signal.SIGSTOP
         silent = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -102,26 +94,17 @@ def main(arguments: list[str] | None = None) -> int:
             Client(cluster) as client,
         ):
             if whole is None:
-                whole = SCBoostClassifier(n_estimators=_ROUNDS, random_state=0).fit(*rows).predict_proba(X)
+                whole = SCBoostClassifier(n_estimators=ROUNDS, random_state=0).fit(*rows).predict_proba(X)
             path = Path(folder) / "fit.checkpoint"
             case = broken_fit(client, rows, path, int(rng.integers(2)), float(rng.uniform(0, 1.5)), kind)
             case["idle afterwards"] = idle(client)
             client.wait_for_workers(2, timeout=60)
-            resumed = SCBoostClassifier(n_estimators=_ROUNDS, random_state=0).fit(*rows, resume_from=path)
+            resumed = SCBoostClassifier(n_estimators=ROUNDS, random_state=0).fit(*rows, resume_from=path)
             case["resumed to the bit"] = bool(np.array_equal(resumed.predict_proba(X), whole))
             case["signal"] = kind.name
             kills.append(case)
             print(case, file=sys.stderr, flush=True)
-    limits = {"SIGKILL": 10.0, "SIGSTOP": _TIMEOUT + 10.0}
-    wrong = [
-        case
-        for case in kills
-        if not (case["names the worker"] and case["idle afterwards"] and case["resumed to the bit"])
-        or case["round"] is None
-        or not case["seconds to the error"] <= limits[case["signal"]]
-    ]
-    found = {"violations": len(wrong), "dask": dask.__version__, "timeout": _TIMEOUT, "fits": kills}
-    return finish(described("python tools/kill_dask.py", found), options.output)
+    return finish_kills("python tools/kill_dask.py", {"dask": dask.__version__}, kills, given.output)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from scboost.estimators.sharing import Outcome, Part, fit_part
 from scboost.redundancy.libraries import read_ensemble
 from scboost.redundancy.report import RedundancyReport, report_of
 from scboost.redundancy.sums import add_up, sums_of
-from scboost.xgb import import_xgboost
+from scboost.xgb.collective import tracking
 
 try:
     import dask.array as da
@@ -348,30 +347,26 @@ class _Fit:
             raise WorkerError("The Dask cluster has no workers.")
         addresses = list(threads)[: len(training)]
         n = len(addresses)
-        tracker = import_xgboost().tracker.RabitTracker(n_workers=n, host_ip=self._host(), sortby="task")
-        tracker.start()
-        arguments = {**tracker.worker_args(), "dmlc_timeout": self._timeout}
         futures = []
-        for rank, address in enumerate(addresses):
-            estimator = clone(self._estimator)
-            if estimator.n_jobs is None:
-                estimator.set_params(n_jobs=threads[address])
-            own = [training[i] for i in _share(len(training), n, rank)]
-            held_out = [validation[i] for i in _share(len(validation), n, rank)]
-            # A worker without validation rows needs their columns.
-            template = validation[0] if validation and not held_out else None
-            call = delayed(_fit_on_worker, pure=False)(
-                estimator, own, held_out, template, {**arguments, "dmlc_task_id": f"{rank:06d}"}, resume
-            )
-            futures.append(
-                self._client.compute(call, workers=[address], allow_other_workers=False, retries=0, priority=10)
-            )
-        try:
-            return self._wait(futures, addresses)
-        finally:
-            self._client.cancel(futures)
-            with suppress(import_xgboost().core.XGBoostError):  # it complains of workers that were lost
-                tracker.free()
+        with tracking(n, self._host(), self._timeout) as arguments:
+            for rank, address in enumerate(addresses):
+                estimator = clone(self._estimator)
+                if estimator.n_jobs is None:
+                    estimator.set_params(n_jobs=threads[address])
+                own = [training[i] for i in _share(len(training), n, rank)]
+                held_out = [validation[i] for i in _share(len(validation), n, rank)]
+                # A worker without validation rows needs their columns.
+                template = validation[0] if validation and not held_out else None
+                call = delayed(_fit_on_worker, pure=False)(
+                    estimator, own, held_out, template, {**arguments, "dmlc_task_id": f"{rank:06d}"}, resume
+                )
+                futures.append(
+                    self._client.compute(call, workers=[address], allow_other_workers=False, retries=0, priority=10)
+                )
+            try:
+                return self._wait(futures, addresses)
+            finally:
+                self._client.cancel(futures)
 
     def _host(self) -> str:
         """Address of this process as the workers see it: the one it talks to the scheduler from."""

@@ -6,8 +6,11 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
+from scboost._arrays import FloatArray
 from scboost.boosting.losses import Loss
 from scboost.boosting.workers import WorkerError
 from scboost.estimators.checkpoint import from_bytes
@@ -115,3 +118,19 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
             [(warning.category, str(warning.message)) for warning in caught],
             {**traffic, "rounds": len(model.training_log_["round"])},
         )
+
+
+def predictions(model: Any, X: Any) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
+    """Return what a classifier says of rows, with one pass through its trees.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+        As ``predict`` gives them.
+    probabilities : ndarray of shape (n, n_classes)
+        As ``predict_proba`` gives them.
+    scores : ndarray of shape (n_outputs, n)
+        Raw scores.
+    """
+    F = model._scores(X)
+    return model.classes_[model._winners(F)], model._loss.inverse_link(F.astype(np.float64)), F

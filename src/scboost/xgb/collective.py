@@ -6,7 +6,7 @@ import pickle
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -79,17 +79,50 @@ def lost_worker(error: Exception) -> str | None:
 
 
 @contextmanager
+def tracking(n_workers: int, host: str, timeout: int) -> Iterator[dict[str, Any]]:
+    """Bring workers together.
+
+    Parameters
+    ----------
+    n_workers : int
+        How many.
+    host : str
+        Address of this process as the workers see it.
+    timeout : int
+        Seconds that a worker waits for the others.
+
+    Yields
+    ------
+    dict
+        Arguments of :func:`joined` but for the number of a worker. Their numbers decide their order.
+    """
+    xgb = import_xgboost()
+    tracker = xgb.tracker.RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
+    tracker.start()
+    try:
+        yield {**tracker.worker_args(), "dmlc_timeout": timeout}
+    finally:
+        with suppress(xgb.core.XGBoostError):  # it complains of workers that were lost
+            tracker.free()
+
+
+@contextmanager
 def joined(arguments: dict[str, Any]) -> Iterator[CollectiveWorkers]:
     """Join the workers that a tracker brings together.
 
     Parameters
     ----------
     arguments : dict
-        Of :class:`xgboost.collective.CommunicatorContext`: the tracker's ``worker_args()``, with the number of this
-        worker as ``dmlc_task_id``.
+        Those of :func:`tracking`, with the number of this worker as ``dmlc_task_id``.
     """
     xgb = import_xgboost()
-    with xgb.config_context(verbosity=0), xgb.collective.CommunicatorContext(**arguments):
-        workers = CollectiveWorkers()
-        with sharing(workers):
-            yield workers
+    with xgb.config_context(verbosity=0), ExitStack() as group:
+        group.enter_context(xgb.collective.CommunicatorContext(**arguments))
+        try:
+            workers = CollectiveWorkers()
+            with sharing(workers):
+                yield workers
+        except BaseException:
+            with suppress(xgb.core.XGBoostError):  # that nobody answers to a farewell must not hide what went wrong
+                group.close()
+            raise
