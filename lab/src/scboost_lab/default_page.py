@@ -451,13 +451,19 @@ def parts_table(page: Page) -> str:
 
 
 def longer_text(page: Page) -> str:
-    """Say what 1,000 rounds change against the rounds chosen."""
+    """Say what 1,000 rounds change against the rounds chosen, and how far both go: rate times rounds."""
     change = page.longer()
+    rows = common_folds([*page.results["rounds"].rows, *page.results["ours"].rows], (LONG, DEFAULT), ALL)
+    far = means([{**row, "far": str(float(row["learning_rate"]) * float(row["n_trees"]))} for row in rows], "far")
     worst = sorted(change, key=lambda name: -change[name])[:3]
-    named = ", ".join(f"{name} {change[name]:+.4f}" for name in worst)
+    named = "; ".join(f"{name} {change[name]:+.4f} ({far[DEFAULT][name]:.0f}, {far[LONG][name]:.0f})" for name in worst)
+    chosen, fixed = ([by_set[name] for name in ALL] for by_set in (far[DEFAULT], far[LONG]))
     return (
         f"1,000 rounds asked for explicitly change the log-loss by {np.mean(list(change.values())):+.4f} on average\n"
-        f"against the rounds that the data choose; the largest rises are {named}."
+        "against the rounds that the data choose. How far a model goes is its rate times its rounds: the data choose\n"
+        f"{min(chosen):.0f} to {max(chosen):.0f}, 1,000 rounds go {min(fixed):.0f} to {max(fixed):.0f}, by the number "
+        "of rows alone: too far for some sets,\nnot far enough for others, and no rate suits all. "
+        f"The largest rises, and in brackets how far\nthe data and 1,000 rounds go: {named}."
     )
 
 
