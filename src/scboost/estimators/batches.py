@@ -21,6 +21,7 @@ from scboost.estimators.columns import is_table, readable_by_scikit_learn
 from scboost.estimators.intake import check_size, encode, learn_columns, target_vector
 
 _Labels = npt.NDArray[Any]
+_VALUES = 1 << 21  # of a batch
 
 
 class Batches:
@@ -71,7 +72,7 @@ class Batches:
         target: str,
         weight: str | None = None,
         columns: Sequence[str] | None = None,
-        batch_rows: int = 65_536,
+        batch_rows: int | None = None,
         folder: str | os.PathLike[str],
     ) -> Batches:
         """Take rows from Parquet files, by pyarrow.
@@ -86,8 +87,9 @@ class Batches:
             Column of the row weights.
         columns : sequence of str, optional
             Columns to learn from; all but target and weight by default.
-        batch_rows : int, default=65_536
-            Rows of a batch.
+        batch_rows : int, optional
+            Rows of a batch; by default as many as hold two million values. Larger batches need more memory, small ones
+            more time.
         folder : str or Path
             See :class:`Batches`.
 
@@ -109,13 +111,15 @@ class Batches:
         missing = [name for name in [*others, *chosen] if name not in names]
         if missing:
             raise ValueError(f"{paths[0]} has no column {missing[0]!r}; it has {names}.")
+        n_rows = batch_rows or max(1, _VALUES // max(len(chosen), 1))
 
         def make_batches() -> Iterator[tuple[Any, ...]]:
             for path in paths:
                 with parquet.ParquetFile(path, pre_buffer=False) as file:  # which would read all of it ahead
-                    for batch in file.iter_batches(batch_rows, columns=[*chosen, *others], use_threads=False):
+                    for batch in file.iter_batches(n_rows, columns=[*chosen, *others], use_threads=False):
                         table = arrow.Table.from_batches([batch])
                         yield table.select(chosen), *(table.column(name).to_numpy() for name in others)
+            arrow.default_memory_pool().release_unused()  # Arrow keeps what it has freed, the more the more columns
 
         return cls(make_batches, folder=folder)
 
