@@ -1,6 +1,8 @@
 """Rows in batches: the model of a fit in memory, from rows of which one batch is in memory at a time."""
 
+import json
 import mmap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,8 +144,9 @@ def test_validation_rows_may_be_in_batches(params, n_batches, tmp_path):
     estimator = SCBoostClassifier(n_jobs=1, random_state=0, **params)
     at_once = copy_of(estimator).fit(X, y, X_val=X_val, y_val=y_val)
     val = {"X_val": cut(tmp_path, n_batches, X_val, y_val)} if n_batches else {"X_val": X_val, "y_val": y_val}
-    batched = estimator.fit(cut(tmp_path, 3, X, y), **val)
+    batched = copy_of(estimator).fit(cut(tmp_path, 3, X, y), **val)
     assert_same_model(batched, at_once, X)
+    assert_same_model(estimator.fit(X, y, **val), at_once, X)
     np.testing.assert_array_equal(batched.weights_, at_once.weights_)
     np.testing.assert_array_equal(batched.training_log_["validation_loss"], at_once.training_log_["validation_loss"])
     assert not list(tmp_path.iterdir())
@@ -167,6 +170,20 @@ def test_a_fit_can_be_resumed_and_built_upon(tmp_path):
     path = tmp_path / "fit.checkpoint"
     copy_of(estimator).set_params(callbacks=[Checkpoint(path, every=8)]).fit(batches)
     assert_same_model(Checkpoint(path).load().fit(batches), at_once, X)
+
+
+def test_the_guide_quotes_what_was_measured():
+    root = Path(__file__).parents[1]
+    measured = json.loads((root / "results" / "distributed" / "out_of_core.json").read_text())
+    page = (root / "docs" / "guide" / "out_of_core.md").read_text()
+    assert f"{measured['rows'] / 1e6:g} million rows of {measured['columns']} columns" in page
+    assert f"{measured['float32_MiB']:,.0f} MiB as float32" in page
+    for run, name in zip(measured["runs"], ("in batches", "all in memory"), strict=True):
+        numbers = (run[key] for key in ("peak_own_MiB", "peak_with_files_MiB", "cpu_seconds"))
+        assert f"| {name} | {' | '.join(f'{number:,.0f}' for number in numbers)} |" in page
+    batches, memory = measured["runs"]
+    assert batches["crc32_of_scores"] == memory["crc32_of_scores"]
+    assert 4 * batches["peak_with_files_MiB"] < memory["peak_with_files_MiB"]
 
 
 def memory_of(array):

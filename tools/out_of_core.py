@@ -79,8 +79,8 @@ def fit_once(way: str, folder: Path, n_rows: int, n_columns: int, n_rounds: int)
     import xgboost  # noqa: F401 - its code is no part of what a fit needs
 
     before, peak, start, cpu = memory(), Peak(), time.monotonic(), time.process_time()
-    # The largest of many rounds needs no more memory than the first: a short patience will do where the data choose.
-    rounds = {"n_estimators": n_rounds} if n_rounds else {"n_iter_no_change": 3}
+    # A late round needs no more memory than an early one: a short patience will do where the data choose.
+    rounds: dict[str, Any] = {"n_estimators": n_rounds} if n_rounds else {"n_iter_no_change": 3}
     model = scboost.SCBoostClassifier(**rounds, learning_rate=0.3, n_jobs=1, random_state=0)
     if way == "batches":
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
