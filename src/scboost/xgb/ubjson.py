@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +142,7 @@ def list_at(data: bytes | bytearray, start: int) -> tuple[int, int]:
     return _length(data, start + 2)
 
 
+@lru_cache(maxsize=256)
 def _key(name: str) -> bytes:
     text = name.encode()
     return b"L" + _LENGTH.pack(len(text)) + text
