@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +217,32 @@ def test_bins_and_vectors_are_in_files_during_the_fit_and_nothing_is_left(tmp_pa
     with pytest.raises(OSError, match="the disk is full"):
         SCBoostClassifier(n_estimators=1, n_jobs=1, callbacks=[fail]).fit(batches)
     assert not list(tmp_path.iterdir())
+
+
+def raise_interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("interrupt", [raise_interrupt, lambda: signal.raise_signal(signal.SIGINT)], ids=["own", "key"])
+def test_an_interrupt_while_rows_are_read_ends_the_fit(interrupt, tmp_path):
+    # XGBoost loses what its callbacks raise, and would go on with the rows of another batch.
+    passes = []
+
+    def make_batches(moment=None):
+        passes.append(moment)
+        for i, batch in enumerate([*GOOD, None]):
+            if (len(passes), i) == moment:
+                interrupt()
+            if batch is not None:
+                yield batch
+
+    model = SCBoostClassifier(n_estimators=2, n_jobs=1, random_state=0)
+    model.fit(Batches(make_batches, folder=tmp_path))
+    for moment in [(number, i) for number in range(1, len(passes) + 1) for i in range(4)]:
+        passes = []
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(Batches(lambda moment=moment: make_batches(moment), folder=tmp_path))
+        assert not list(tmp_path.iterdir())
 
 
 def changing(*passes):

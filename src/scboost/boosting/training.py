@@ -448,7 +448,7 @@ def grow(
     pooled = list(first.validation_loss) if len(runs) == 1 else []
     reason = ""
     n_threads = max(run.n_threads for run in runs)
-    with single_threaded_blas(), row_threads(n_threads), _interrupt_between_rounds() as interrupted:
+    with single_threaded_blas(), row_threads(n_threads), interrupts_held() as interrupted:
         while max(run.training.state.round for run in runs) < n_rounds and not reason:
             if stopping and stopping.reached(pooled):
                 reason = f"validation loss did not improve in {len(pooled) - 1 - int(np.argmin(pooled))} rounds"
@@ -481,8 +481,8 @@ def grow(
 
 
 @contextmanager
-def _interrupt_between_rounds() -> Iterator[Callable[[], bool]]:
-    """Hold an interrupt from the keyboard back until the round is finished; a second one breaks through.
+def interrupts_held() -> Iterator[Callable[[], bool]]:
+    """Hold an interrupt from the keyboard back; a second one breaks through. What is given tells whether there was one.
 
     Half a round would leave scores and histories that no later round could go on from. Only Python's own handler
     in the main thread is replaced; where someone else handles interrupts, that is left alone.

@@ -27,7 +27,7 @@ _VALUES = 1 << 21  # of a batch
 class Batches:
     """Training rows that do not fit in memory, given batch by batch to ``fit`` in place of X, or of X_val.
 
-    The rows are gone through six times or so before the first round. Meanwhile and until the end of the fit their bins,
+    The rows are gone through five times before the first round. Meanwhile and until the end of the fit their bins,
     about two bytes a value, and the longest vectors are in temporary files.
 
     Parameters

@@ -17,7 +17,7 @@ from scboost.boosting.workers import workers
 
 from . import import_xgboost
 from .document import NewestTrees, Tree
-from .paged import batches_of
+from .paged import paged_matrix
 from .ubjson import ObjectReader
 
 if TYPE_CHECKING:
@@ -70,11 +70,13 @@ class XGBoostEngine(Engine):
     ) -> None:
         xgb = import_xgboost()
         types = feature_types(categorical)
-        options = {"max_bin": max_bin, "nthread": n_jobs, "enable_categorical": types is not None}
+        options = {"max_bin": max_bin, "nthread": n_jobs}
         if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
-            self.matrix = xgb.ExtMemQuantileDMatrix(batches_of(X, types, sample_weight), **options)
+            self.matrix = paged_matrix("ExtMemQuantileDMatrix", X, types, sample_weight, **options)
         else:
-            self.matrix = xgb.QuantileDMatrix(X, weight=sample_weight, feature_types=types, **options)
+            self.matrix = xgb.QuantileDMatrix(
+                X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options
+            )
         self.n_threads = n_jobs or _all_threads()
         self._n_outputs = n_outputs
         n_columns = self.matrix.num_col()

@@ -16,7 +16,7 @@ from scboost.boosting.learners import Learner
 from . import import_xgboost
 from .document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from .engine import feature_types
-from .paged import batches_of
+from .paged import paged_matrix
 
 if TYPE_CHECKING:
     import xgboost
@@ -216,10 +216,10 @@ class TreeEnsemble(Ensemble):
         if isinstance(X, xgb.DMatrix):
             return X
         types = feature_types(self._categorical)
-        options = {"nthread": n_jobs or None, "enable_categorical": types is not None}
+        n_threads = n_jobs or None
         if isinstance(X, Paged):
-            return xgb.DMatrix(batches_of(X, types), **options)
-        return xgb.DMatrix(X, feature_types=types, **options)
+            return paged_matrix("DMatrix", X, types, nthread=n_threads)
+        return xgb.DMatrix(X, nthread=n_threads, feature_types=types, enable_categorical=types is not None)
 
     def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""

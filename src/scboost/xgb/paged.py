@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from scboost._arrays import FloatArray, Paged
+from scboost.boosting.training import interrupts_held
 
 from . import import_xgboost
 
 
-def batches_of(X: Paged, feature_types: list[str] | None, sample_weight: FloatArray | None = None) -> Any:
-    """Make an ``xgboost.DataIter`` of rows; its matrices keep their pages in files in the folder of the rows.
+class _Interrupted(Exception):  # noqa: N818 - not an error
+    """An interrupt on its way through XGBoost, which would lose it and take the batch before once more."""
+
+
+def paged_matrix(
+    kind: Literal["DMatrix", "ExtMemQuantileDMatrix"],
+    X: Paged,
+    feature_types: list[str] | None,
+    sample_weight: FloatArray | None = None,
+    **options: Any,
+) -> Any:
+    """Make a matrix of XGBoost whose pages are in files in the folder of the rows.
 
     Parameters
     ----------
+    kind : str
+        Class of the matrix.
     X : Paged of shape (n, d)
         The rows.
     feature_types : list of str or None
         Column types as XGBoost names them.
     sample_weight : ndarray of shape (n,), optional
         Row weights.
+    **options
+        Other arguments of the class.
     """
-    base: Any = import_xgboost().DataIter
+    xgb = import_xgboost()
+    base: Any = xgb.DataIter
 
     class Batches(base):  # type: ignore[misc]
-        def __init__(self) -> None:
+        def __init__(self, interrupted: Callable[[], bool]) -> None:
             super().__init__(cache_prefix=str(X.folder / "rows"))
+            self._interrupted = interrupted
             self.reset()
 
         def reset(self) -> None:
             self._parts, self._done = iter(X), 0
 
         def next(self, input_data: Callable[..., None]) -> bool:
-            part = next(self._parts, None)
+            try:
+                part = next(self._parts, None)
+            except (KeyboardInterrupt, SystemExit) as error:
+                raise _Interrupted from error
+            if self._interrupted():
+                raise _Interrupted
             if part is None:
                 return False
             rows = slice(self._done, self._done + part.shape[0])
@@ -42,4 +64,11 @@ def batches_of(X: Paged, feature_types: list[str] | None, sample_weight: FloatAr
             input_data(data=part, weight=weight, feature_types=feature_types)
             return True
 
-    return Batches()
+    with interrupts_held() as interrupted:
+        try:
+            matrix = getattr(xgb, kind)(Batches(interrupted), enable_categorical=feature_types is not None, **options)
+        except _Interrupted as error:
+            raise KeyboardInterrupt from error
+        if interrupted():
+            raise KeyboardInterrupt
+    return matrix
