@@ -2,6 +2,7 @@
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import wilcoxon
 from scboost_lab import models, results
 from scboost_lab.comparisons import signed_rank_p, wilcoxon_mark
 from scboost_lab.datasets import DataError
+from scboost_lab.page import made_with
 from scboost_lab.results import KEY, ResultFile, Results, StorageError, versions
 from scboost_lab.runner import NotInstalledError, Task, run_tasks
 from scboost_lab.scoring import SCORE_COLUMNS, flip, folds, scores
@@ -232,6 +234,9 @@ def test_the_version_of_rows_is_that_of_the_run_that_wrote_them(tmp_path, monkey
     assert Results(file.path).scboost_versions() == ["1", "3"]
     run_with_version(monkeypatch, file, "4", ours, lambda task: {"ACC": 4.0})
     assert Results(file.path).scboost_versions() == ["4"]
+    run_with_version(monkeypatch, file, "5", [replace(task, method="SCBoost-paper") for task in ours])
+    found = made_with(Results(file.path))
+    assert found == "The numbers of this page were made with scboost 4 for `SCBoost`, scboost 5 for `SCBoost-paper`."
 
 
 def test_rows_are_read_by_cell(tmp_path):

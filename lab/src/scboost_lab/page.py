@@ -42,17 +42,28 @@ def sections(text: str) -> dict[str, str]:
 
 
 def made_with(*results: Results) -> str:
-    """Say which version of scboost the numbers of a page come from, file by file where they differ."""
+    """Say which version of scboost the numbers of a page come from, by file and column where they differ."""
     by_version: dict[str, list[str]] = {}
     for each in results:
         if each.rows:
-            versions = " and ".join(f"scboost {version}" for version in each.scboost_versions())
-            by_version.setdefault(versions, []).append(f"`{each.name}`")
+            by_version.setdefault(_versions(each), []).append(f"`{each.name}`")
     if len(by_version) > 1:
         found = "; ".join(f"{version} ({', '.join(names)})" for version, names in by_version.items())
     else:
         found = next(iter(by_version), "nothing yet")
     return f"The numbers of this page were made with {found}."
+
+
+def _versions(results: Results) -> str:
+    """Say which version made a file; by column where a column was run again."""
+    columns: dict[str, list[str]] = {}
+    for method in dict.fromkeys(row.get("method", "") for row in results.rows):
+        if method.lower().startswith("scboost"):
+            versions = " and ".join(f"scboost {version}" for version in results.scboost_versions(method))
+            columns.setdefault(versions, []).append(f"`{method}`")
+    if len(columns) > 1:
+        return ", ".join(f"{versions} for {' and '.join(methods)}" for versions, methods in columns.items())
+    return " and ".join(f"scboost {version}" for version in results.scboost_versions())
 
 
 def write(page: Path, text: str) -> None:

@@ -226,8 +226,8 @@ class Results:
         found = [row for row in self.failed if all(row[name] == value for name, value in where.items())]
         return found[-1]["status"] if found else ""
 
-    def scboost_versions(self) -> list[str]:
-        """Versions of scboost that made its rows, or all rows where none is scboost's.
+    def scboost_versions(self, only: str | None = None) -> list[str]:
+        """Versions of scboost that made its rows, or all rows where none is scboost's, or of one method only.
 
         A run that wrote as many rows of a method on a set as there are replaced all that earlier ones left.
         """
@@ -235,6 +235,7 @@ class Results:
         for row in self.rows:
             count[row["method"], row.get("dataset", "")] += 1
         ours = [cell for cell in count if cell[0].lower().startswith("scboost")] or list(count)
+        ours = [cell for cell in ours if only is None or cell[0] == only]
         made: dict[tuple[str, str], set[str]] = {cell: set() for cell in ours}
         for run in self.runs:
             for method, dataset in ours:
