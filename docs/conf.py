@@ -29,7 +29,6 @@ html_sidebars = {page: [] for page in ("index", "start", "method")}  # which hav
 html_context = {"default_mode": "auto"}
 
 autosummary_generate = True
-autodoc_mock_imports = ["pyspark"]  # 400 MB
 autodoc_typehints = "none"  # the docstrings tell types and shapes
 numpydoc_show_class_members = True
 numpydoc_class_members_toctree = False
