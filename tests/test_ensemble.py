@@ -234,3 +234,10 @@ def test_a_score_that_no_float32_probability_holds_survives_without_trees(interc
     assert (ensemble.scores(NEW) == intercept).all()
     margin = ensemble.booster().inplace_predict(NEW, predict_type="margin")
     np.testing.assert_allclose(margin, intercept, rtol=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [-100.0, 100.0])
+def test_a_log_mean_that_float32_does_not_hold_is_in_the_native_model(intercept):
+    booster = TreeEnsemble(1, np.array([intercept]), objective="count:poisson").booster(1)
+    margin = booster.predict(xgb.DMatrix(np.zeros((1, 1))), output_margin=True)
+    np.testing.assert_allclose(margin, intercept, rtol=1e-6)

@@ -28,6 +28,24 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
+def _matrix(compat: dict[str, Any]) -> str:
+    """Say what passed in which environment."""
+    environments = compat["environments"]
+    failed = sum(row["failed"] + row["error"] for row in environments)
+    found = "; ".join(
+        f"{row['environment']}: Python {row['python']}, XGBoost {row['versions']['xgboost-cpu']}, scikit-learn "
+        f"{row['versions']['scikit-learn']}, NumPy {row['versions']['numpy']}, {row['passed']:,} passed"
+        + (f", {row['failed'] + row['error']} failed" if row["not passed"] else "")
+        for row in environments
+    )
+    missing = ", ".join(compat["Python versions not found"])
+    return (
+        f"**{len(environments)} environments, {failed} failed tests** ({found})"
+        + (f"; not installed here: Python {missing}" if missing else "")
+        + f": `{compat['command']}`"
+    )
+
+
 def page() -> str:
     """Return the text of the page."""
     soak, kill, fuzz, compat = (_read(name) for name in ("soak", "kill", "fuzz", "compat"))
@@ -53,7 +71,8 @@ def page() -> str:
         said = f"**{fuzz['mutants']:,} mutants of model files, {fuzz['violations']} violations**: `{fuzz['command']}`"
     rows.append(_run("fuzz", fuzz, said))
     if compat is not None:
-        said = "see `results/reliability/compat.json`"
+        compat["date"] = max(row["date"] for row in compat["environments"])
+        said = _matrix(compat)
     rows.append(_run("compat", compat, said))
     found = [f"- {line}" for line in _read("found")]
     return TEMPLATE.read_text().replace("{figures}", "\n".join(rows)).replace("{found}", "\n".join(found))

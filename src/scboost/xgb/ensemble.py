@@ -186,7 +186,7 @@ class TreeEnsemble(Ensemble):
             stored = np.clip(special.expit(intercept), 1e-6, 1 - 1e-6).astype(np.float32)
             return stored, intercept + np.log(1 / stored - 1).astype(np.float64)  # in float32, as XGBoost reads it
         if self._objective == "count:poisson":
-            stored = np.exp(intercept).astype(np.float32)
+            stored = np.exp(np.clip(intercept, -80, 80)).astype(np.float32)  # what float32 holds
             return stored, intercept - np.log(stored.astype(np.float64))
         stored = intercept.astype(np.float32)
         return stored, intercept - stored
