@@ -235,6 +235,7 @@ def page_text(directory: Path) -> str:
         column_cap=COLUMN_CAP,
         n_folds=page.folds(own, ALL),
         n_folds_many=page.folds(own, MANY_CLASSES),
+        n_folds_numbers=page.folds((*own, *TUNED), REGRESSION),
         n_folds_tuned=page.folds((BEST, *TUNED), ALL),
         choose=", ".join(CHOOSE),
         confirm=", ".join(CONFIRM),
