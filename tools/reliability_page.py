@@ -52,9 +52,11 @@ def page() -> str:
     rows = ["| run | found | date | versions |", "|---|---|---|---|"]
     said = ""
     if soak is not None:
+        earlier = soak["earlier runs"]
         said = (
             f"**{soak['cases']:,} cases, {soak['violations']} violations**: {_counts(soak['outcomes'])}; checks: "
-            f"{_counts(soak['checks'])}; {soak['minutes']:g} minutes: `{soak['command']}`"
+            f"{_counts(soak['checks'])}; {soak['minutes']:g} minutes: `{soak['command']}`; in {len(earlier)} runs "
+            f"before {sum(run['cases'] for run in earlier):,} cases, {sum(run['violations'] for run in earlier)} violations"
         )
     rows.append(_run("soak", soak, said))
     if kill is not None:

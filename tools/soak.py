@@ -10,6 +10,7 @@ A violation is shrunk and printed as a script that shows it: ``make soak MINUTES
 from __future__ import annotations
 
 import argparse
+import json
 import pickle
 import re
 import sys
@@ -714,7 +715,16 @@ def main() -> int:
 
     print(f"seed {given.seed}", flush=True)
     command = f"python tools/soak.py --seed {given.seed} --cases {given.cases} --minutes {given.minutes:g}"
-    return finish(described(command, run(given.seed, given.cases, given.minutes, report)), given.output)
+    figures = described(command, run(given.seed, given.cases, given.minutes, report))
+    return finish(figures | {"earlier runs": _earlier_runs(given.output)}, given.output)
+
+
+def _earlier_runs(output: Path | None) -> list[dict[str, Any]]:
+    """Read what the run of the figures on record found, and those before it."""
+    if output is None or not output.exists():
+        return []
+    last = json.loads(output.read_text())
+    return [*last.get("earlier runs", []), {name: last[name] for name in ("command", "date", "cases", "violations")}]
 
 
 if __name__ == "__main__":
