@@ -53,10 +53,11 @@ def page() -> str:
     said = ""
     if soak is not None:
         earlier = soak["earlier runs"]
+        before, then = (sum(run[name] for run in earlier) for name in ("cases", "violations"))
         said = (
             f"**{soak['cases']:,} cases, {soak['violations']} violations**: {_counts(soak['outcomes'])}; checks: "
             f"{_counts(soak['checks'])}; {soak['minutes']:g} minutes: `{soak['command']}`; in {len(earlier)} runs "
-            f"before {sum(run['cases'] for run in earlier):,} cases, {sum(run['violations'] for run in earlier)} violations"
+            f"before {before:,} cases, {then} violations"
         )
     rows.append(_run("soak", soak, said))
     if kill is not None:
