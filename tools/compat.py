@@ -92,7 +92,7 @@ def environments(newest_python: str, *, full: bool = False) -> list[Environment]
             "xgboost-lowest",
             newest_python,
             frozenset({"xgboost-cpu", "xgboost"}),
-            limits=("pandas<3", "scikit-learn<1.8", "numpy<2.5", "scipy<1.16"),
+            limits=("pandas<3", "scikit-learn<1.8", "numpy<2.3", "scipy<1.16"),
         ),
         # scikit-learn 1.6 uses what later versions of SciPy and NumPy have taken away.
         Environment(
