@@ -301,7 +301,7 @@ def check_sums(case: Case, model: Any) -> None:
         raise Violation("the last stage is another prediction")
     if not case.categorical:
         margin = model.get_booster().predict(xgboost.DMatrix(new), output_margin=True)
-        if not _near(margin.reshape(scores.shape), scores, 1e-4, parts):
+        if not _near(margin.reshape(scores.shape), scores, 1e-4, 5 * parts):  # a sum in float32, tree after tree
             raise Violation("the native model has another margin")
 
 
