@@ -421,3 +421,13 @@ def test_a_new_metric_each_round_takes_one_factorisation(monkeypatch):
     H = history.vectors
     best = np.linalg.lstsq(H.T * np.sqrt(c)[:, None], r / np.sqrt(c), rcond=None)[0]
     np.testing.assert_allclose(q, r - c * (best @ H), atol=1e-8)
+
+
+def test_penalties_that_float32_does_not_hold_do_not_end_a_fit():
+    """In units of a diverging target, a penalty may be as good as nothing; XGBoost refuses such numbers."""
+    X = np.array([6.0, 1.0, 2.0, 5.0, 3.0, 4.0])[:, None]
+    y = np.array([1082976.31, 83130.12, 156490.39, 185491.73, 1044762.34, 95825.56])
+    model = SCBoostRegressor(loss="poisson", n_estimators=7, learning_rate=3.0, min_split_loss=10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.isfinite(model.fit(X, y).predict(X)).all()

@@ -181,8 +181,12 @@ class XGBoostEngine(Engine):
             self._renew(seed % 2**31)  # the sampler of columns starts anew with the booster only
         if self._one_scale:
             size = float(scale[0, 0])
-            least_gain, l1 = self._params["min_split_loss"] * unit / size**2, self._params["alpha"] / size
-            self._booster.set_param({"min_split_loss": least_gain, "alpha": l1})
+            limits = {
+                "min_split_loss": self._params["min_split_loss"] * unit / size**2,
+                "alpha": self._params["alpha"] / size,
+            }
+            # XGBoost refuses numbers that float32 does not hold.
+            self._booster.set_param({name: min(v, float(_LARGEST)) if v > _TINY else 0.0 for name, v in limits.items()})
         map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=target[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
         self._booster.boost(self.matrix, self._round, grad=_rows_first(target), hess=_rows_first(hess))
