@@ -151,6 +151,16 @@ def test_a_report_of_tables_of_a_model_fitted_on_dask(client):
         redundancy_report(model, table.loc[5000:])
 
 
+def test_a_second_fit_forgets_the_first(client):
+    X, y = rows()
+    data = da.from_array(X, chunks=(600, 5)), da.from_array((y > 0).astype(int), chunks=600)
+    model = on_dask("SCBoostClassifier", weighting="nonnegative").fit(*data)
+    assert hasattr(model, "weighting_result_")
+    model.set_params(weighting=None).fit(*data)
+    assert not hasattr(model, "weighting_result_")
+    assert model.n_estimators_ == 8
+
+
 def test_several_quantiles_are_columns(client):
     X, y = rows()
     table = pd.DataFrame(X, columns=list("abcde"))

@@ -96,7 +96,7 @@ class _OnDask(SCBoost):
             Seconds after which a worker that does not answer ends the fit.
         resume_from : str or Path, optional
             A checkpoint to go on from, written by the first worker with ``callbacks=[Checkpoint(path)]`` into a folder
-            that this process sees, too. The same rows give the model of an unbroken fit, on any number of workers.
+            that this process sees, too. The same rows on as many workers give the model of an unbroken fit, to the bit.
 
         Returns
         -------
@@ -117,6 +117,7 @@ class _OnDask(SCBoost):
         )
         outcome = _Fit(self.client, local, timeout).run(training, validation, resume)
         fitted = outcome.into(self)
+        self._forget()
         for name, value in vars(fitted).items():
             if name.endswith("_") or name.startswith("_"):
                 setattr(self, name, value)
@@ -138,9 +139,8 @@ class _OnDask(SCBoost):
         """
         check_is_fitted(self)
         local = self._unfitted_local()
-        local.__dict__.update(
-            {name: value for name, value in vars(self).items() if name not in ("_client", "traffic_")}
-        )
+        own = {"_client", "traffic_", *self.get_params(deep=False)}
+        local.__dict__.update({name: value for name, value in vars(self).items() if name not in own})
         return local
 
     def _lazily(self, X: Any, method: str, dtype: Any, columns: list[Any] | None = None) -> Any:

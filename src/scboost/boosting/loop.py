@@ -142,6 +142,11 @@ def start(
     return State(F, make_projector(settings, F, capacity, sample_weight) if settings.gamma > 0 else None)
 
 
+def is_curved(loss: Loss, settings: Settings) -> bool:
+    """Whether the history is projected on in a metric that changes every round."""
+    return settings.leaf_rule == "newton" and not loss.constant_curvature
+
+
 def boost(
     state: State,
     loss: Loss,
@@ -195,7 +200,7 @@ def _round(
 ) -> Round | None:
     """Do one round; None if nothing is left to learn. See :func:`boost`."""
     newton = settings.leaf_rule == "newton"
-    curved = newton and not loss.constant_curvature
+    curved = is_curved(loss, settings)
     sees_everything = settings.subsample == 1 and not engine.samples_columns
     r, curvature, loss_so_far = loss.derivatives(y, state.F, sample_weight)
     rows = sample_weight

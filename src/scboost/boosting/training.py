@@ -22,7 +22,17 @@ from scboost._arrays import FloatArray, IntArray, Keys, row_threads
 from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
-from scboost.boosting.loop import ProjectorMaker, Round, Settings, State, boost, diverged, spectral_projector, start
+from scboost.boosting.loop import (
+    ProjectorMaker,
+    Round,
+    Settings,
+    State,
+    boost,
+    diverged,
+    is_curved,
+    spectral_projector,
+    start,
+)
 from scboost.boosting.losses import Loss
 from scboost.boosting.workers import workers
 
@@ -277,7 +287,7 @@ class Run:
             resume.grown, resume.stop_reason, resume.interrupted = None, "", False
             if resume.without_rows:
                 state = start(rows.weight, settings, engine, prior - shift, len(rows), n_rounds, make_projector)
-                _replay(resume, state, rows, engine.n_threads, curved=_is_curved(loss, settings))
+                _replay(resume, state, rows, engine.n_threads, curved=is_curved(loss, settings))
         self._watch, self._loss, self._weight = watch, loss, rows.weight
         self.n_threads = engine.n_threads
         self._y = y = np.asarray(rows.y - shift if shift else rows.y, dtype=engine.dtype)
@@ -317,11 +327,6 @@ class Run:
             training.stop_reason = state.stop_reason = diverged(loss)
             training.ensemble.truncate(training.ensemble.n_rounds - 1)
             training.forget_last()
-
-
-def _is_curved(loss: Loss, settings: Settings) -> bool:
-    """Whether the history is projected on in a metric that changes every round."""
-    return settings.leaf_rule == "newton" and not loss.constant_curvature
 
 
 def _replay(training: Training, state: State, rows: Rows, n_threads: int, *, curved: bool) -> None:

@@ -386,7 +386,8 @@ def check_classes(validation: Rows, loss: Loss, plan: Plan, origin: str) -> None
 
 def can_choose_rounds(rows: Rows, loss: Loss) -> bool:
     """Whether there are rows enough to hold some out: 20 that differ, and two of every class."""
-    return min(_distinct_rows(rows, loss)) >= 2 and sum(_distinct_rows(rows, loss)) >= MIN_ROWS_TO_CHOOSE
+    distinct = _distinct_rows(rows, loss)
+    return min(distinct) >= 2 and sum(distinct) >= MIN_ROWS_TO_CHOOSE
 
 
 def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers: IntArray | None = None) -> Folds:
