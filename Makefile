@@ -70,7 +70,6 @@ bench: $(VENV)/.lab
 # The generated documents, from the committed results.
 pages: $(VENV)/.lab
 	$(BIN)/scboost-lab reproduce page --out results/reproduction --page docs/reproduction.md
-	$(BIN)/scboost-lab study page
 	$(BIN)/scboost-lab default_study page
 	$(BIN)/scboost-lab realdata --page-only --out results/realdata --page docs/realdata.md
 	$(BIN)/scboost-lab pruning --page-only

@@ -10,9 +10,10 @@ from urllib.error import URLError
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 
 from scboost_lab import cli, datasets
-from scboost_lab.datasets import DataError, DatasetInfo, content_checksum, load, oversample, undersample
+from scboost_lab.datasets import DataError, DatasetInfo, content_checksum, load, matrix, oversample, undersample
 
 ROWS = 12
 
@@ -266,3 +267,18 @@ def test_the_command_lists_checks_and_reports(toy, capsys):
     assert "NOT AVAILABLE: QSAR: there is no qsar_biodeg.parquet" in capsys.readouterr().out
     assert run("nope") == 2
     assert "unknown dataset 'nope'" in capsys.readouterr().err
+
+
+def test_categories_become_numbers_and_missing_values_stay(tmp_path):
+    X, y = make_classification(n_samples=120, n_features=4, random_state=1)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.loc[::7, "a"] = np.nan
+    frame["e"] = pd.Categorical(np.where(X[:, 1] > 0, "yes", "no"))
+    frame.assign(target=y).to_parquet(tmp_path / "tiny.parquet")
+    X, y = matrix("tiny", str(tmp_path), 1000, 1000)
+    assert X.shape == (120, 5)
+    assert np.isnan(X[::7, 0]).all()
+    assert set(X[:, 4]) == {0.0, 1.0}
+    capped, y_capped = matrix("tiny", str(tmp_path), 60, 3)
+    assert capped.shape == (60, 3)
+    assert abs(y_capped.mean() - y.mean()) < 0.02

@@ -12,9 +12,21 @@ from sklearn.metrics import log_loss, mean_pinball_loss
 from scboost_lab import cli, default_page, default_study
 from scboost_lab.datasets import capped, matrix
 from scboost_lab.default_page import Page, Standing, common_folds
-from scboost_lab.default_study import AT_OWN, BEST, DEFAULT, METHODS, PARTS, PEERS, TUNED, Task
+from scboost_lab.default_study import (
+    ALL,
+    AT_OWN,
+    BEST,
+    CHOOSE,
+    CONFIRM,
+    DEFAULT,
+    METHODS,
+    NOISY_SETS,
+    PARTS,
+    PEERS,
+    TUNED,
+    Task,
+)
 from scboost_lab.results import KEY
-from scboost_lab.study import ALL, NOISY_SETS
 
 pd = pytest.importorskip("pandas")
 
@@ -104,7 +116,13 @@ def test_categories_are_given_as_each_library_takes_them(data_dir):
     assert "empty" not in default_study.as_taken(X, METHODS["HistGradientBoosting"])
 
 
-def test_caps_draw_what_the_earlier_study_drew(tmp_path):
+def test_the_halves_split_the_sets_without_overlap():
+    assert not set(CHOOSE) & set(CONFIRM)
+    assert len(CHOOSE) == len(CONFIRM) == 9
+    assert len(set(ALL)) == 18
+
+
+def test_caps_draw_the_same_rows_for_tables_and_for_numbers(tmp_path):
     X, y = make_classification(90, 12, random_state=0)
     frame = pd.DataFrame(X).add_prefix("x")
     frame.assign(target=y).to_parquet(tmp_path / "some.parquet")
@@ -129,6 +147,24 @@ def test_a_study_goes_on_where_it_was(data_dir, tmp_path, capsys):
     assert cli.main([*words, "--methods", "LightGBM", "XGBoost", "--folds", "1"]) == 0
     assert (tmp_path / "peers.csv").read_text().startswith(first)
     assert "1 of 2 folds are there" in capsys.readouterr().err
+
+
+def test_without_data_the_command_says_what_to_give(monkeypatch, capsys):
+    monkeypatch.delenv("SCBOOST_DATA_DIR", raising=False)
+    assert cli.main(["default_study", "peers"]) == 2
+    assert "--data-dir" in capsys.readouterr().err
+
+
+def test_sets_and_methods_that_are_no_part_of_the_study_are_refused(data_dir, tmp_path, capsys):
+    words = ["default_study", "noise", "--data-dir", data_dir, "--out", str(tmp_path / "out")]
+    for option, wrong in (("--sets", "../../x"), ("--methods", "SVM")):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([*words, option, wrong])
+        assert stop.value.code == 2
+        assert f"{option}: invalid choice: '{wrong}' (choose from " in capsys.readouterr().err
+    assert cli.main([*words, "--sets", "credit_g"]) == 2
+    assert "nothing to do for training labels flipped" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 CELLS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("de"), st.sampled_from("012")), unique=True)

@@ -13,7 +13,6 @@ COMMANDS = {
     "bench": "measure time and memory against the peers",
     "datasets": "list, fetch and check the paper's ten data sets",
     "reproduce": "run the paper's tables and figures",
-    "study": "run the study that the default was chosen by",
     "realdata": "compare the defaults with other libraries on real tables",
     "pruning": "measure redundancy and pruning on real data",
     "default_study": "compare the default with every library at its own default",

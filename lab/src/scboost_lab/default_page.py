@@ -9,10 +9,13 @@ import numpy as np
 
 from scboost_lab.comparisons import Comparison, Means, average, compare, mean_ranks, means
 from scboost_lab.default_study import (
+    ALL,
     AT_100,
     AT_OWN,
     BEST,
+    CHOOSE,
     COLUMN_CAP,
+    CONFIRM,
     DEFAULT,
     FAST,
     FIRST,
@@ -21,6 +24,7 @@ from scboost_lab.default_study import (
     MANY_CLASSES,
     NO_EXPLORATION,
     NO_PROJECTION,
+    NOISY_SETS,
     PARTS,
     PLAIN,
     QUANTILES,
@@ -34,9 +38,9 @@ from scboost_lab.default_study import (
 from scboost_lab.page import fill, made_with, table, template
 from scboost_lab.results import Results, Row
 from scboost_lab.scoring import HIGHER_IS_BETTER
-from scboost_lab.study import ALL, CHOOSE, CONFIRM, NOISY_SETS
-from scboost_lab.study_page import HALVES, MEASURES
 
+MEASURES = {"log_loss": "log-loss", "AUC": "AUC", "ACC": "accuracy", "F1": "F1"}
+HALVES = {"all": ALL, "choose": CHOOSE, "confirm": CONFIRM}
 REDUNDANCY_PEERS = ("XGBoost", "LightGBM", "CatBoost")
 COVERAGE = (0.85, 0.95)
 """What intervals between the quantiles .05 and .95 should cover."""

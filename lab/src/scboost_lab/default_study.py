@@ -36,8 +36,32 @@ from scboost_lab.page import write
 from scboost_lab.realdata import categorical_columns, presented
 from scboost_lab.runner import Experiment, Task
 from scboost_lab.scoring import flip, folds
-from scboost_lab.study import ALL, NOISY_SETS
 
+# Fixed before any result was seen; small, medium and large sets, categorical, wide and unbalanced ones in both.
+CHOOSE = (
+    "credit_g",
+    "scene",
+    "jasmine",
+    "sick",
+    "sylvine",
+    "higgs_7500",
+    "elevators",
+    "letter_U",
+    "covertype_50k_bin",
+)
+CONFIRM = (
+    "qsar_biodeg",
+    "kc1",
+    "madelon",
+    "bioresponse",
+    "spambase",
+    "phoneme",
+    "pol",
+    "creditcard",
+    "adult_train",
+)
+ALL = (*CHOOSE, *CONFIRM)
+NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme", "pol")
 MANY_CLASSES = ("satimage", "segment", "letter_26class")
 REGRESSION = ("california_housing_reg", "cpu_act_reg", "diamonds_reg", "elevators_reg", "pol_reg")
 SETS = (*ALL, *REGRESSION, *MANY_CLASSES)

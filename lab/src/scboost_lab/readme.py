@@ -7,9 +7,8 @@ from pathlib import Path
 
 from scboost_lab.bench import KEY, PROFILE_KEY, WIDE, cpu_ratio, profiled_shapes, ratios, shapes_of
 from scboost_lab.default_page import Page
-from scboost_lab.default_study import AT_OWN, DEFAULT, N_FOLDS
+from scboost_lab.default_study import ALL, AT_OWN, DEFAULT, N_FOLDS
 from scboost_lab.results import Results
-from scboost_lab.study import ALL
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
 SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
