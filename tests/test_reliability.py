@@ -209,6 +209,27 @@ def test_whole_weights_are_repetitions_under_monotone_constraints(task):
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
 
 
+@pytest.mark.parametrize(
+    ("params", "x", "amounts", "weight"),
+    [
+        ({"loss": "tweedie"}, [0.0, 1.0, 2.0], [58818557.0, 2943882.0, 11336053380.0], [1, 3, 1]),
+        (
+            {"loss": "gamma", "init": "zero"},
+            [-1.3015536710371545, -0.8517881126785315, -0.4963088682776296, -0.6836474480491421],
+            [449095.0, 808385.0, 937796.0, 599863.0],
+            [1, 2, 4, 4],
+        ),
+    ],
+    ids=["tweedie", "gamma"],
+)
+def test_splits_near_the_least_gain_of_xgboost_are_taken_with_weights_as_with_repeated_rows(params, x, amounts, weight):
+    Z = np.array(x)[:, None]
+    model = SCBoostRegressor(n_estimators=2, n_jobs=1, random_state=0, **params)
+    weighted = model.fit(Z, amounts, sample_weight=weight)._scores(Z)
+    repeated = model.fit(np.repeat(Z, weight, axis=0), np.repeat(amounts, weight))._scores(Z)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
+
+
 def test_a_row_without_weight_teaches_not_even_its_category():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"a": pd.Categorical(np.where(X[:, 0] > 0, "up", "down")), "b": X[:, 1]})

@@ -64,9 +64,17 @@ class Engine(ABC):
     samples_columns: bool = False
     n_threads: int = 1
 
-    def measure(self, target: FloatArray, curvature: FloatArray) -> Callable[[], Any]:
-        """Return a function for what the engine must know of all rows before it grows learners on them."""
-        del target, curvature
+    def measure(self, energy: FloatArray, curvature: FloatArray) -> Callable[[], Any]:
+        """Return a function for what the engine must know of all rows before it grows learners on them.
+
+        Parameters
+        ----------
+        energy : ndarray of shape (K,)
+            Sum over the rows of their weight times the square of what the target is without it.
+        curvature : ndarray of shape (K, n)
+            As for :meth:`grow`.
+        """
+        del energy, curvature
         return lambda: None
 
     @abstractmethod

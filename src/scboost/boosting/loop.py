@@ -228,9 +228,9 @@ def _round(
         if loss.n_classes:
             size *= _fallen(mean_loss, state.first_loss)
         noise = _Noise(draws, state.round, size)
-    target, weighted_shape = _weighted(q, shape, rows, noise)
-    measured = engine.measure(target, weighted_shape)
-    if not varies() and _is_constant(q, r):
+    target, weighted_shape, energy = _weighted(q, shape, rows, noise)
+    measured = engine.measure(energy, weighted_shape)
+    if not varies() and _is_constant(q, r, rows):
         state.stop_reason = "the innovation is constant: nothing is left to learn"
         return None
     seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
@@ -239,8 +239,8 @@ def _round(
         # Noise may have hidden the last split.
         plain = learners
         if noise is not None:
-            target, weighted_shape = _weighted(q, shape, rows, None)
-            plain = engine.grow(target, weighted_shape, seed, engine.measure(target, weighted_shape)())
+            target, weighted_shape, energy = _weighted(q, shape, rows, None)
+            plain = engine.grow(target, weighted_shape, seed, engine.measure(energy, weighted_shape)())
         if _no_split(plain):
             state.stop_reason = "no tree found a split that its constraints allow"
             return None
@@ -296,21 +296,21 @@ def _clearly_varies(q: FloatArray, r: FloatArray) -> bool:
     return bool(np.ptp(q[0, :_HEAD]) > 64 * np.finfo(q.dtype).eps * most)
 
 
-def _is_constant(q: FloatArray, r: FloatArray) -> bool:
+def _is_constant(q: FloatArray, r: FloatArray, weight: FloatArray | None) -> bool:
     """Whether every output's innovation is constant up to what rounding leaves of its residual, and no root a step."""
     ends = [q.max(axis=1, initial=-np.inf), (-q).max(axis=1, initial=-np.inf), np.abs(r).max(axis=1, initial=0)]
     high, low, size = workers().max(np.array(ends))
     constant = np.all(high + low <= 64 * np.finfo(q.dtype).eps * size)
-    return bool(constant) and not _roots_step(q, r, None)
+    return bool(constant) and not _roots_step(q, r, weight)
 
 
 def _no_split(learners: list[Learner]) -> bool:
     return all(len(learner.values) == 1 for learner in learners)
 
 
-def _roots_step(q: FloatArray, r: FloatArray, rows: FloatArray | None) -> bool:
+def _roots_step(q: FloatArray, r: FloatArray, weight: FloatArray | None) -> bool:
     """Whether a tree without a split, which moves all scores alike, still has a step to take."""
-    w = np.ones(r.shape[1]) if rows is None else rows
+    w = np.ones(r.shape[1]) if weight is None else weight
     sums = workers().sum(np.array([(r.astype(np.float64) ** 2) @ w, q @ w, np.full(len(q), w.sum())]))
     energy, step, mass = sums
     return bool(np.any(step**2 > _ROOT_SHARE * mass * energy))
@@ -334,15 +334,17 @@ class _Noise:
 
 def _weighted(
     q: FloatArray, shape: FloatArray, weight: FloatArray | None, noise: _Noise | None
-) -> tuple[FloatArray, FloatArray]:
-    """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on."""
-    if weight is None and noise is None:
-        return q.copy(), shape
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on.
+
+    And the energy of the innovation with noise, of shape (K,): repeated rows have that of weighted ones.
+    """
     dtype = q.dtype if weight is None else np.result_type(q, weight)
     target = np.empty(q.shape, dtype)
     weighted_shape = shape if weight is None else np.empty(q.shape, dtype)
 
-    def go(rows: slice) -> None:
+    def go(rows: slice) -> FloatArray:
+        energy = np.empty(len(q))
         for k in range(len(q)):
             v, out = q[k, rows], target[k, rows]
             if noise is not None:
@@ -350,9 +352,12 @@ def _weighted(
             if weight is not None:
                 np.multiply(v, weight[rows], out=out)
                 np.multiply(shape[k, rows], weight[rows], out=weighted_shape[k, rows])
+            elif noise is None:
+                out[:] = v
+            energy[k] = v @ out
+        return energy
 
-    map_blocks(go, q.shape[1])
-    return target, weighted_shape
+    return target, weighted_shape, sum(map_blocks(go, q.shape[1]), np.zeros(len(q)))
 
 
 def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None) -> Callable[[], float]:

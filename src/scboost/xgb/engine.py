@@ -47,7 +47,7 @@ class XGBoostEngine(Engine):
     colsample : float in (0, 1], default=1.0
         Share of the columns offered to each round's trees.
     sample_weight : ndarray of shape (n,), optional
-        Used for the bin cuts only; the caller weights target and curvature.
+        Used for the bin cuts and the number of rows; the caller weights target and curvature.
     max_bin : int
         Number of histogram bins.
     n_jobs : int
@@ -79,6 +79,7 @@ class XGBoostEngine(Engine):
             )
         self.n_threads = n_jobs or _all_threads()
         self._n_outputs = n_outputs
+        self._mass = None if sample_weight is None else float(np.sum(sample_weight, dtype=np.float64))
         n_columns = self.matrix.num_col()
         self._n_offered = max(1, round(colsample * n_columns))
         # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
@@ -141,26 +142,25 @@ class XGBoostEngine(Engine):
         engine._renew()  # noqa: SLF001 - its own class
         return engine
 
-    def measure(self, target: FloatArray, curvature: FloatArray) -> Callable[[], tuple[float, FloatArray]]:
+    def measure(self, energy: FloatArray, curvature: FloatArray) -> Callable[[], tuple[float, FloatArray]]:
         """Return a function for the unit of the curvature, and of the target of each output, of shape (K, 1).
 
-        XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size.
+        XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size, in which
+        a gain is a number of rows. A weight counts as that many rows, but all together as no fewer than there are.
         """
-
-        def go(rows: slice) -> FloatArray:
-            energies = [float(v[rows] @ v[rows]) for v in target]
-            return np.array([*energies, float(np.add.reduce(curvature[:, rows], axis=None))])
-
-        sums = sum(map_blocks(go, target.shape[1]), np.zeros(len(target) + 1))
-        totals = workers().sum_later(np.array([*sums, target.shape[1]]))
+        curvatures = map_blocks(lambda rows: float(np.add.reduce(curvature[:, rows], axis=None)), curvature.shape[1])
+        n = curvature.shape[1]
+        totals = workers().sum_later(np.array([*energy, sum(curvatures), n if self._mass is None else self._mass, n]))
 
         def units() -> tuple[float, FloatArray]:
-            *energies, mass, n = totals()
+            *energies, bend, mass, n = totals()
             norm = np.sqrt(energies)[:, None]
             if self._one_scale:
                 norm[:] = norm.max()
-            scale = np.where(norm > 0, norm / np.sqrt(n), 1).astype(np.float32)
-            return _unit(mass / (n * len(energies))), scale
+            weight_unit = _unit(mass / n)
+            size = np.sqrt(max(mass, n) / weight_unit)
+            scale = np.where(norm > 0, norm / size, 1).astype(np.float32)
+            return _unit(bend / (mass * len(energies))) * weight_unit, scale
 
         return units
 
@@ -168,7 +168,9 @@ class XGBoostEngine(Engine):
         self, target: FloatArray, curvature: FloatArray, seed: int, measured: tuple[float, FloatArray] | None = None
     ) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
-        unit, scale = self.measure(target, curvature)() if measured is None else measured
+        if measured is None:
+            measured = self.measure(np.einsum("kn,kn->k", target, target, dtype=np.float64), curvature)()
+        unit, scale = measured
         if self._offers_some:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
@@ -259,12 +261,12 @@ def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None
 
 
 def _unit(mean: float) -> float:
-    """Power of two that brings a mean curvature near 1, or 1 if it is not far from it.
+    """Power of four that brings a mean curvature or weight near 1, or 1 if it is not far from it.
 
     XGBoost's thresholds are absolute: with curvatures of 1e8 every gain is too small for a split.
     """
     low, high = _COMMON_CURVATURES
-    return 1.0 if low <= mean <= high or mean <= 0 else 2.0 ** round(np.log2(min(mean, float(_LARGEST))))
+    return 1.0 if low <= mean <= high or mean <= 0 else 4.0 ** round(np.log2(min(mean, float(_LARGEST))) / 2)
 
 
 def _all_threads() -> int:
