@@ -14,13 +14,14 @@ from sklearn.datasets import make_classification
 
 from scboost_lab import cli, datasets
 from scboost_lab.datasets import DataError, DatasetInfo, content_checksum, load, matrix, oversample, undersample
+from scboost_lab.results import read_runs
 
-ROWS = 12
+ROWS, POSITIVE = 40, 10
 
 
 def toy_frame() -> pd.DataFrame:
     x = np.arange(float(ROWS))
-    return pd.DataFrame({"a": x, "b": x % 2, "target": (x >= 9).astype(np.int8)})
+    return pd.DataFrame({"a": x, "b": x % 2, "target": (x >= ROWS - POSITIVE).astype(np.int8)})
 
 
 def entry(**changes) -> DatasetInfo:
@@ -34,7 +35,7 @@ def entry(**changes) -> DatasetInfo:
         "openml_positive": "P",
         "n_rows": ROWS,
         "n_columns": 2,
-        "n_positive": 3,
+        "n_positive": POSITIVE,
         "file": "toy",
         "checksum": content_checksum(["a", "b"], X, y),
     }
@@ -124,7 +125,7 @@ def test_a_parquet_file_is_read_and_checked(toy):
     dataset = load("toy", toy)
     assert dataset.source == "parquet:toy"
     assert dataset.X.shape == (ROWS, 2)
-    assert dataset.y.sum() == 3
+    assert dataset.y.sum() == POSITIVE
 
 
 def test_the_environment_variable_names_the_directory(toy, monkeypatch):
@@ -136,7 +137,7 @@ def test_the_positive_class_follows_the_registry(toy, monkeypatch):
     frame = toy_frame()
     y = (frame["target"] == 0).to_numpy().astype(np.int64)
     checksum = content_checksum(["a", "b"], frame[["a", "b"]].to_numpy(), y)
-    monkeypatch.setitem(datasets.REGISTRY, "Toy", entry(file_positive=0, n_positive=9, checksum=checksum))
+    monkeypatch.setitem(datasets.REGISTRY, "Toy", entry(file_positive=0, n_positive=ROWS - POSITIVE, checksum=checksum))
     assert load("Toy", toy).y.tolist() == y.tolist()
 
 
@@ -152,6 +153,16 @@ def test_openml_answers_are_read_and_cached(openml):
     assert len(openml) == n_requests
 
 
+def test_the_reproduction_needs_no_data_but_openmls(openml, monkeypatch, tmp_path):
+    monkeypatch.setitem(datasets.REGISTRY, "QSAR", entry(name="QSAR"))
+    words = ["reproduce", "table1", "page", "--datasets", "QSAR", "--methods", "RF", "SCBoost", "--folds", "1"]
+    assert cli.main([*words, "--out", str(tmp_path / "out")]) == 0
+    (record,) = read_runs(tmp_path / "out" / "table1.csv")
+    assert record["data"]["QSAR"] == f"openml:7 sha256:{entry().checksum} {ROWS} x 2"
+    assert record["ran"] == {"RF": {"QSAR": 1}, "SCBoost": {"QSAR": 1}}
+    assert "**QSAR**" in (tmp_path / "out" / "reproduction.md").read_text()
+
+
 def test_the_content_of_a_download_is_checked_where_it_is_known(openml, monkeypatch):
     monkeypatch.setitem(datasets.REGISTRY, "Toy", entry(openml_checksum=entry().checksum))
     assert load("Toy").source == "openml:7"
@@ -164,9 +175,9 @@ def test_the_content_of_a_download_is_checked_where_it_is_known(openml, monkeypa
     ("changes", "message"),
     [
         ({"openml_target": "Urban"}, "no column 'Urban'"),
-        ({"n_rows": 13}, "12 rows and 2 features, expected 13 and 2"),
-        ({"n_columns": 5}, "expected 12 and 5"),
-        ({"openml_positive": "N"}, "9 positives, expected 3"),
+        ({"n_rows": ROWS + 1}, f"{ROWS} rows and 2 features, expected {ROWS + 1} and 2"),
+        ({"n_columns": 5}, f"expected {ROWS} and 5"),
+        ({"openml_positive": "N"}, f"{ROWS - POSITIVE} positives, expected {POSITIVE}"),
         ({"openml_id": 8}, "could not be fetched"),
     ],
 )
@@ -201,7 +212,7 @@ def test_a_file_without_target_is_refused(toy):
 
 def test_a_file_with_a_missing_feature_is_refused(toy):
     toy_frame().drop(columns="a").to_parquet(toy / "toy.parquet")
-    with pytest.raises(DataError, match="12 rows and 1 features, expected 12 and 2"):
+    with pytest.raises(DataError, match=f"{ROWS} rows and 1 features, expected {ROWS} and 2"):
         load("Toy", toy)
 
 
@@ -262,7 +273,7 @@ def test_the_command_lists_checks_and_reports(toy, capsys):
     assert run() == 0
     assert "41143" in capsys.readouterr().out
     assert run("Toy", "--check", "--data-dir", str(toy)) == 0
-    assert "ok: parquet:toy, 12 x 2" in capsys.readouterr().out
+    assert f"ok: parquet:toy, {ROWS} x 2" in capsys.readouterr().out
     assert run("Toy", "QSAR", "--check", "--data-dir", str(toy)) == 1
     assert "NOT AVAILABLE: QSAR: there is no qsar_biodeg.parquet" in capsys.readouterr().out
     assert run("nope") == 2
