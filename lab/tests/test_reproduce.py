@@ -420,7 +420,7 @@ def test_the_tuned_table_prints_its_number_of_trials(tmp_path):
     ]
     write(tmp_path / "table2.csv", EXPERIMENTS["table2"].columns, rows)
     text = section("table2", tmp_path)
-    assert "**QSAR, 2 to 4 trials a cell, 2 of 6 stopped early** (the paper: 50)" in text
+    assert "**QSAR, 0 to 4 trials a cell, 2 of 6 stopped early** (the paper: 50)" in text
     assert "| RF | 4 | 1 | 0.8300 |" in text
     assert "| max_depth 3 |" in text
     assert "| GBDT | not run |" in text

@@ -220,8 +220,9 @@ def _stopped(trials: Sequence[Mapping[str, str]]) -> int:
 def _trials(results: Results, dataset: str) -> str:
     """Say how many trials the cells of a set have, and how many of all of them were stopped early."""
     of_set = results.select(dataset=dataset)
-    counts = set(Counter(row["method"] for row in of_set).values()) or {0}
-    span = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
+    counts = Counter(row["method"] for row in of_set)
+    fewest, most = min(counts[m] for m in BASELINES), max(counts.values(), default=0)
+    span = f"{fewest} to {most}" if fewest < most else str(most)
     stopped = _stopped(of_set)
     return f"{span} trials a cell" + (f", {stopped} of {len(of_set)} stopped early" if stopped else "")
 
