@@ -1,6 +1,7 @@
 """The loop: what it is in its corners (plain Newton boosting, matching pursuit), how it stops and how it resumes."""
 
 import itertools
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
+from scboost import _arrays
 from scboost._arrays import map_blocks, row_threads
 from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.history import History
@@ -396,6 +398,12 @@ def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
     assert max(sizes) > 1
 
 
+@pytest.fixture
+def any_rows_on_threads(monkeypatch):
+    monkeypatch.setattr(_arrays, "_THREADED", 0)
+
+
+@pytest.mark.usefixtures("any_rows_on_threads")
 def test_blocks_on_threads_come_back_in_order_and_pass_errors_on():
     def bounds(rows):
         return rows.start
@@ -408,6 +416,30 @@ def test_blocks_on_threads_come_back_in_order_and_pass_errors_on():
     assert map_blocks(bounds, 20, 7) == [0, 7, 14]
 
 
+def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
+    me = threading.get_ident()
+    met = threading.Barrier(2, timeout=60)
+
+    def meet(rows):
+        met.wait()  # passes only if two threads are here
+        return threading.get_ident()
+
+    with row_threads(2):
+        assert set(map_blocks(lambda rows: threading.get_ident(), 100_000)) == {me}
+        assert len(set(map_blocks(meet, 2 << 18, 1 << 18))) == 2
+
+
+@pytest.mark.usefixtures("any_rows_on_threads")
+def test_nobody_waits_for_threads_that_have_not_begun():
+    free = threading.Event()
+    with row_threads(2):
+        map_blocks(lambda rows: None, 20, 7)
+        _arrays._threads.get()._pool.submit(free.wait)  # its only helper is busy
+        assert map_blocks(lambda rows: rows.start, 20, 7) == [0, 7, 14]
+        free.set()
+
+
+@pytest.mark.usefixtures("any_rows_on_threads")
 def test_work_between_trees_does_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     n = 50_000  # several blocks

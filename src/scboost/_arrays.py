@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 # Rows of a block, of which a dozen vectors stay in cache. Where there are many rows blocks are larger: calls between
 # them, while other threads wait for the lock of Python, then count less.
 _BLOCK, _LARGE_BLOCK, _MANY = 1 << 14, 1 << 16, 1 << 18
-_TASKS = 4  # for each thread: so few that handing them out costs nothing, so many that none waits long for the others
+_THREADED = 1 << 18  # rows from which threads help: with fewer, they wait for the lock longer than they work
 
 
 def blocks(n: int, size: int = _BLOCK) -> Iterator[slice]:
@@ -34,7 +34,7 @@ def blocks(n: int, size: int = _BLOCK) -> Iterator[slice]:
 
 
 def map_blocks(function: Callable[[slice], _T], n: int, size: int | None = None) -> list[_T]:
-    """Call a function for every block of rows, on the threads of :func:`row_threads`.
+    """Call a function for every block of rows; of many rows, on the threads of :func:`row_threads`.
 
     Parameters
     ----------
@@ -56,7 +56,9 @@ def map_blocks(function: Callable[[slice], _T], n: int, size: int | None = None)
         return [function(slice(0, n))]
     threads = _threads.get()
     rows = blocks(n, size)
-    return [function(block) for block in rows] if threads is None else threads.map(function, list(rows))
+    if threads is None or n < _THREADED:
+        return [function(block) for block in rows]
+    return threads.map(function, list(rows))
 
 
 class _Threads:
@@ -67,12 +69,26 @@ class _Threads:
         self._pool: ThreadPoolExecutor | None = None
 
     def map(self, function: Callable[[slice], _T], rows: list[slice]) -> list[_T]:
+        """Take the blocks in turn, the calling thread among those who do."""
         if self._pool is None:  # data of a single block never need it
-            self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="scboost-rows")
-        size = -(-len(rows) // (_TASKS * self._n_threads))
-        tasks = [rows[i : i + size] for i in range(0, len(rows), size)]
-        done = self._pool.map(lambda task: [function(block) for block in task], tasks)
-        return [result for task in done for result in task]
+            self._pool = ThreadPoolExecutor(self._n_threads - 1, thread_name_prefix="scboost-rows")
+        results: list[Any] = [None] * len(rows)
+        left = iter(range(len(rows)))
+
+        def work() -> None:
+            for i in left:
+                results[i] = function(rows[i])
+
+        helpers = [self._pool.submit(work) for _ in range(min(self._n_threads, len(rows)) - 1)]
+        try:
+            work()
+        finally:
+            # Whoever has not begun finds nothing left: not to be waited for, where threads of XGBoost hold its core.
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()
+        return results
 
     def close(self) -> None:
         if self._pool is not None:
