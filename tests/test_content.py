@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from scboost.boosting.content import Draws, content_folds, row_keys
+from scboost.boosting.content import Draws, content_folds, content_sample, row_keys
 
 
 def rows_of(seed, n=200, d=3):
@@ -101,3 +101,18 @@ def test_folds_keep_equal_rows_together_and_spread_classes(seed, n_folds):
         assert np.ptp(sizes) <= 1
     order = rng.permutation(300)
     np.testing.assert_array_equal(content_folds(row_keys(X[order]), n_folds, classes[order], seed), fold[order])
+
+
+@given(st.integers(0, 2**31 - 1), st.floats(0.01, 0.99))
+def test_a_share_is_drawn_class_by_class_and_by_content(seed, share):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 12, size=(300, 2)).astype(float)
+    classes = rng.integers(0, 3, size=300)
+    drawn = content_sample(row_keys(X), share, classes, seed)
+    for c in range(3):
+        pairs = {(tuple(x), d) for x, d in zip(X[classes == c], drawn[classes == c], strict=True)}
+        n_contents = len({x for x, _ in pairs})
+        assert len(pairs) == n_contents  # equal rows are drawn together
+        assert sum(d for _, d in pairs) == min(max(round(share * n_contents), 1), n_contents - 1)
+    order = rng.permutation(300)
+    np.testing.assert_array_equal(content_sample(row_keys(X[order]), share, classes[order], seed), drawn[order])

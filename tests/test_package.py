@@ -76,7 +76,8 @@ def test_another_learner_does_not_need_xgboost():
     code = """
 from sklearn.tree import DecisionTreeRegressor
 model = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=1), n_estimators=2)
-assert model.fit([[0.0], [1.0]] * 20, [0, 1] * 20).score([[0.0], [1.0]], [0, 1]) == 1
+rows = [[label + i / 100] for i in range(20) for label in (0, 1)]
+assert model.fit(rows, [0, 1] * 20).score([[0.0], [1.0]], [0, 1]) == 1
 """
     done = run(WITHOUT_XGBOOST.format(code))
     assert done.returncode == 0, done.stderr

@@ -176,6 +176,8 @@ TASKS = {
         {"preset": "best", "cv": 3},
         {"weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 2},
         {"early_stopping": True, "n_iter_no_change": 2},
+        {"early_stopping": True, "validation_fraction": 0.4},
+        {"weighting": "simplex"},
         {"exploration": 1.0, "memory": "all"},
         {"leaf_rule": "mean"},
     ],
@@ -190,7 +192,7 @@ def test_whole_weights_are_repetitions_in_every_kind_of_fit(task, params):
     Z = np.round(2 * Z) / 2
     weight = np.random.default_rng(0).integers(0, 4, size=300)
     rows = np.repeat(np.arange(300), weight)
-    validation = {"X_val": Z[::3], "y_val": target[::3]} if "early_stopping" in params else {}
+    validation = {"X_val": Z[::3], "y_val": target[::3]} if "n_iter_no_change" in params else {}
     model = cls(**{**FAST, **own, **params, "n_estimators": 4, "max_leaves": 5})
     weighted = model.fit(Z, target, sample_weight=weight, **validation)._scores(Z)
     repeated = model.fit(Z[rows], target[rows], **validation)._scores(Z)

@@ -113,21 +113,21 @@ def test_held_out_rows_change_no_tree():
     """By construction: whatever the held-out part of X and y holds, the trees stay the same."""
     X, y = real_target()
     seen = []
-    original = fitting.hold_out
+    original = fitting.content_sample
 
-    def hold_out(*args):
-        kept, held_out = original(*args)
-        seen.append(held_out.X)
-        return kept, held_out
+    def content_sample(*args):
+        seen.append(original(*args))
+        return seen[0]  # the values in the rows choose them: spoilt rows would choose others
 
-    with mock.patch("scboost.estimators.base.hold_out", hold_out):
+    with mock.patch("scboost.estimators.fitting.content_sample", content_sample):
         first = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(X, y)
-    held_out = (X[:, None] == seen[0][None]).all(axis=2).any(axis=1)
-    assert held_out.sum() == 60
-    spoilt_X, spoilt_y = X.copy(), y.copy()
-    spoilt_X[held_out] += 100
-    spoilt_y[held_out] -= 100
-    second = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(spoilt_X, spoilt_y)
+        held_out = seen[0]
+        assert held_out.sum() == 60
+        spoilt_X, spoilt_y = X.copy(), y.copy()
+        spoilt_X[held_out] += 100
+        spoilt_y[held_out] -= 100
+        second = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(spoilt_X, spoilt_y)
+    assert len(seen) == 2
     np.testing.assert_array_equal(first._ensemble.contributions(X), second._ensemble.contributions(X))
     assert first.intercept_ == second.intercept_
 

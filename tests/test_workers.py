@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from data_makers import rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
@@ -168,12 +169,12 @@ def test_validation_rows_stop_and_weigh():
 def test_rows_are_held_out_by_content():
     X, y = rounded()
     estimator = SCBoostClassifier(n_estimators=60, learning_rate=0.5, early_stopping=True, n_jobs=1, random_state=0)
-    models = [
-        fit_shared(estimator, [Part(X[rows], y[rows]) for rows in cut(len(y), places)])[0]
-        for places in ([700], [200, 900])
-    ]
-    assert models[0].n_estimators_ == models[1].n_estimators_ < 60
-    np.testing.assert_allclose(models[0].predict_proba(X), models[1].predict_proba(X), atol=1e-6)
+    alone = clone(estimator).fit(X, y)
+    assert alone.n_estimators_ < 60
+    for places in ([700], [200, 900]):
+        shared, _ = fit_shared(estimator, [Part(X[rows], y[rows]) for rows in cut(len(y), places)])
+        assert shared.n_estimators_ == alone.n_estimators_
+        np.testing.assert_allclose(shared.predict_proba(X), alone.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])

@@ -308,7 +308,7 @@ def check_sums(case: Case, model: Any) -> None:
 
 def check_order(case: Case, model: Any) -> None:
     """Promise that the order of the rows does not matter, up to rounding."""
-    if _holds_out(case) or _bins_are_estimates(case, model):
+    if _bins_are_estimates(case, model):
         return
     order = np.random.default_rng(1).permutation(len(case.y) - case.n_validation)
     _equal_but_for_rounding(case, model, case.fit(order=order), "rows in another order")
@@ -319,7 +319,7 @@ def check_repetition(case: Case, model: Any) -> None:
     n = len(case.y) - case.n_validation
     if case.weight is None or not np.array_equal(case.weight, np.rint(case.weight)) or case.weight.sum() > 2000:
         return
-    if _holds_out(case) or _bins_are_estimates(case, model):
+    if _bins_are_estimates(case, model):
         return
     order = np.repeat(np.arange(n), case.weight[:n].astype(int))
     plain = replace(case, weight=None)
@@ -329,13 +329,6 @@ def check_repetition(case: Case, model: Any) -> None:
         plain = replace(plain, X=case.X[rows], y=case.y[rows], n_validation=len(held_out))
         order = np.arange(len(order))
     _equal_but_for_rounding(case, model, plain.fit(order=order), "repeated rows")
-
-
-def _holds_out(case: Case) -> bool:
-    """Whether the fit holds rows out by their numbers: then order and number of rows do matter."""
-    model = case.model()
-    weighs = model.weighting is not None and model.weighting_rows == "holdout"
-    return not case.n_validation and (model.early_stopping or weighs)
 
 
 def _bins_are_estimates(case: Case, model: Any) -> bool:

@@ -9,6 +9,7 @@ from data_makers import two_classes
 from scboost import SCBoostClassifier
 from scboost.boosting.history import History
 from scboost_lab.literal import fit_literal, simplex_weights
+from scboost_lab.printed import PrintedSCBoost
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ CASES = [
 
 def fit_both(X, y, case, T=30):
     """The library's model and the literal one, on the same split of the rows."""
-    model = SCBoostClassifier.from_paper(
+    model = PrintedSCBoost.from_paper(
         estimator=DecisionTreeRegressor(max_depth=case["depth"], random_state=0),
         n_estimators=T,
         energy_threshold=case["alpha"],

@@ -65,7 +65,7 @@ LIBRARIES: dict[str, Library] = {
         rounds="max_iter",
         threads="",
     ),
-    SCBOOST_PAPER: Library("SCBoost, as printed", "scboost", "SCBoostClassifier.from_paper"),
+    SCBOOST_PAPER: Library("SCBoost, as printed", "scboost_lab.printed", "PrintedSCBoost.from_paper"),
     SCBOOST: Library(SCBOOST, "scboost", "SCBoostClassifier", "SCBoostRegressor"),
 }
 BASELINES = ("RF", "ADA", "GBDT", "XGB", "LGBM", "CAT", "NGB")

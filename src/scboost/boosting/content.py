@@ -8,6 +8,7 @@ weight.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -114,14 +115,37 @@ def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int)
     seed : int
         Two calls with the same seed cut the same folds, whichever workers have the rows.
     """
-    order_keys = mix64(keys ^ mix64(np.array([seed + 1], dtype=np.uint64)))
     fold = np.empty(len(keys), dtype=np.intp)
+    taken = 0
+    for group, rank, n_contents in _ranked(keys, classes, seed):
+        fold[group] = (rank + taken) % n_folds
+        taken += n_contents  # a class begins where the one before ended: folds of equal size
+    return fold
+
+
+def content_sample(keys: Keys, share: float, classes: IntArray | None, seed: int) -> npt.NDArray[np.bool_]:
+    """Return whether each row is in a random share of the contents of every class, of shape (n,).
+
+    A class of two contents or more has at least one in and one out, a single one is out. The other parameters are those
+    of :func:`content_folds`.
+    """
+    drawn = np.empty(len(keys), dtype=bool)
+    for group, rank, n_contents in _ranked(keys, classes, seed):
+        drawn[group] = rank < min(max(round(share * n_contents), 1), n_contents - 1)
+    return drawn
+
+
+def _ranked(keys: Keys, classes: IntArray | None, seed: int) -> Iterator[tuple[Any, IntArray, int]]:
+    """Put the contents of each class, of all workers, in a random order.
+
+    Yields the rows of a class, the rank of each row's content, and the number of contents.
+    """
+    order_keys = mix64(keys ^ mix64(np.array([seed + 1], dtype=np.uint64)))
     groups: list[Any] = [slice(None)]
     others = workers()
     if classes is not None:
         n_classes = int(others.max(classes.max(initial=-1))) + 1
         groups = [np.flatnonzero(classes == c) for c in range(n_classes)]
-    taken = 0
     for group in groups:
         keys_of_group, place = np.unique(order_keys[group], return_inverse=True)
         rank: IntArray = np.arange(len(keys_of_group))
@@ -129,9 +153,7 @@ def content_folds(keys: Keys, n_folds: int, classes: IntArray | None, seed: int)
         if others.size > 1:
             rank, _, first = contents(keys_of_group, np.zeros(len(rank)))
             n_contents = int(others.sum(first.sum()))
-        fold[group] = (rank[place.reshape(-1)] + taken) % n_folds
-        taken += n_contents  # a class begins where the one before ended: folds of equal size
-    return fold
+        yield group, rank[place.reshape(-1)], n_contents
 
 
 def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:

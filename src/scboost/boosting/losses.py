@@ -440,7 +440,7 @@ class HuberLoss(_RegressionLoss):
         self.delta = delta
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        F = QuantileLoss(0.5).initial_score(y, None)
+        F = QuantileLoss(0.5).initial_score(y, sample_weight)
         n = float(workers().sum(np.array(float(len(y)))))
         for _ in range(100):
             r, _ = self.residual(y, np.full((1, len(y)), F[0]))

@@ -85,6 +85,10 @@ class Rows:
         """Return the number of rows of all workers."""
         return int(workers().sum(np.array(float(len(self)))))
 
+    def size(self) -> float:
+        """Return how many rows these are on all workers, where a weight counts as that many; at least their number."""
+        return max(self.total_weight(), self.count())
+
     def keys(self) -> Keys:
         """Return a number for each row that depends on its features only, computed once."""
         if self._keys is None:

@@ -353,9 +353,9 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise ValueError("groups say how cv cuts folds, but this fit has none; use n_estimators='auto'.")
             if validation is None and plan.needs_validation:
                 labels = getattr(self, "classes_", None)
-                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, self._split_seed(seed), labels)
+                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, labels)
             elif validation is not None and plan.weighting is not None:
-                check_classes(validation, loss, plan, "X_val and y_val")
+                check_classes(validation, loss, plan)
             trees = None if base is None else base._ensemble
             fitted = trainer.fit(rows, validation, resume=resume, base=trees)
         self._publish(fitted.training)
@@ -403,9 +403,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"n_estimators={plan.n_rounds} is less than the {done} rounds already done; with warm_start=True it "
                 "can only grow."
             )
-
-    def _split_seed(self, seed: int) -> Any:
-        return self.random_state if isinstance(self.random_state, int | np.integer) else seed
 
     def _publish(self, training: Training) -> None:
         """Set the fitted attributes from a training, finished or not."""

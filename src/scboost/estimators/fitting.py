@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.boosting.content import Draws, content_folds
+from scboost.boosting.content import content_folds, content_sample
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
 from scboost.boosting.loop import ProjectorMaker, Settings
@@ -25,7 +24,6 @@ from scboost.weighting import Weights, learn_weights
 # A model on all rows bears more rounds than its larger sample alone accounts for.
 _MORE_ROUNDS = 1.12
 
-_HOLD_OUT = 2**32 - 1  # a round that no loop reaches: its draws hold rows out
 _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
 
 MIN_ROWS_TO_CHOOSE = 20
@@ -337,50 +335,34 @@ def _warn_of_trouble(training: Training) -> None:
         )
 
 
-def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, seed: Any, labels: Any) -> tuple[Rows, Rows]:
-    """Split rows in two, class by class: to train on, and to stop and weigh on. Messages name the classes by labels."""
-    if workers().size > 1:
-        return _hold_out_by_content(rows, loss, plan, share)
-    counts = np.bincount(rows.y.astype(np.intp), minlength=1) if loss.n_classes else np.array([2])
-    if counts.min() < 2:
-        raise ValueError(
-            f"validation_fraction={share} of {len(rows)} rows cannot be held out: class "
-            f"{labels.tolist()[counts.argmin()]!r} has 1 row, and at least 2 are needed. Give X_val and y_val, or use "
-            "neither early_stopping nor weighting."
-        )
-    try:
-        kept, held_out = train_test_split(
-            np.arange(len(rows)), test_size=share, stratify=rows.y if loss.n_classes else None, random_state=seed
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"validation_fraction={share} of {len(rows)} rows cannot be held out: {error} "
-            "Give X_val and y_val, or use neither early_stopping nor weighting."
-        ) from error
-    if plan.weighting is not None:
-        check_classes(rows.targets(held_out), loss, plan, f"validation_fraction={share} of {len(rows)} rows")
-    return rows.take(kept), rows.take(held_out)
+def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, labels: Any) -> tuple[Rows, Rows]:
+    """Split rows in two by their content, class by class: to train on, and to stop and weigh on.
 
-
-def _hold_out_by_content(rows: Rows, loss: Loss, plan: Plan, share: float) -> tuple[Rows, Rows]:
-    """Split the rows of all workers: their own numbers would depend on which worker has them."""
+    Equal rows stay together. Messages name the classes by labels.
+    """
     origin = f"validation_fraction={share} of {rows.count()} rows"
-    held_out = Draws(rows.keys(), plan.settings.seed).sample(_HOLD_OUT, share) > 0
-    kept, validation = rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
-    if min(kept.count(), validation.count()) < 2:
-        raise ValueError(f"{origin} cannot be held out; give X_val and y_val.")
-    check_classes(validation, loss, plan, origin)
-    return kept, validation
+    advice = "Give X_val and y_val, or use neither early_stopping nor weighting."
+    distinct = _distinct_rows(rows, loss)
+    if loss.n_classes and min(distinct) < 2:
+        raise ValueError(
+            f"{origin} cannot be held out: class {labels.tolist()[np.argmin(distinct)]!r} has 1 row, not counting "
+            f"repetitions, and at least 2 are needed. {advice}"
+        )
+    size = rows.size()
+    if min(np.ceil(share * size), np.floor((1 - share) * size)) < max(loss.n_classes, 1) or min(distinct) < 2:
+        raise ValueError(f"{origin} cannot be held out: these, or those that are left, are too few. {advice}")
+    held_out = content_sample(rows.keys(), share, _class_numbers(rows, loss), plan.settings.seed)
+    return rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
 
 
-def check_classes(validation: Rows, loss: Loss, plan: Plan, origin: str) -> None:
+def check_classes(validation: Rows, loss: Loss, plan: Plan) -> None:
     """Weights of trees that are learnt without a class would know nothing of it."""
     counts = np.bincount(validation.y.astype(np.intp), minlength=loss.n_classes) if loss.n_classes else np.zeros(0)
     missing = np.flatnonzero(workers().sum(counts.astype(np.float64)) == 0)
     if len(missing) and plan.weighting is not None:
         raise ValueError(
-            f"weighting={plan.weighting.method!r} needs every class among the validation rows, but {origin} have only "
-            f"{loss.n_classes - len(missing)} of the {loss.n_classes} classes; hold out more rows, or give others."
+            f"weighting={plan.weighting.method!r} needs every class among the validation rows, but X_val and y_val "
+            f"have only {loss.n_classes - len(missing)} of the {loss.n_classes} classes; give others."
         )
 
 
@@ -422,9 +404,12 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers
     if smallest < (plan.n_folds if plan.n_folds_used > 1 and plan.weighting is not None else 2):
         kind = "rows of the rarest class" if loss.n_classes else "rows"
         raise ValueError(f"cv={plan.n_folds} is more than the {smallest} {kind} that differ from each other.")
-    classes = rows.y.astype(np.intp) if loss.n_classes else None
-    fold = content_folds(rows.keys(), plan.n_folds, classes, plan.settings.seed)
+    fold = content_folds(rows.keys(), plan.n_folds, _class_numbers(rows, loss), plan.settings.seed)
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(plan.n_folds_used)]
+
+
+def _class_numbers(rows: Rows, loss: Loss) -> IntArray | None:
+    return rows.y.astype(np.intp) if loss.n_classes else None
 
 
 def _distinct_rows(rows: Rows, loss: Loss) -> list[int]:

@@ -180,7 +180,7 @@ PARAMETERS = """\
         Smallest decrease of the validation loss that counts as improvement.
     validation_fraction : float in (0, 1), default=0.2
         Share of the rows held out for early stopping and for weighting, if ``fit`` is not given validation rows. The
-        trees never see them.
+        trees never see them. They are drawn by the values in the rows, class by class: equal rows stay together.
     monotone_constraints : array-like or dict, default=None
         For each column, or by column name, 1 if the raw score must not fall with it, -1 if it must not rise, else 0.
     interaction_constraints : list of lists, default=None
@@ -453,7 +453,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         stopping=stopping,
         weighting=weighting,
         n_folds=n_folds,
-        n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.count()),
+        n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.size()),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
@@ -468,7 +468,7 @@ def _bins(rows: Rows) -> int:
     return 64 if rows.X.shape[1] >= _WIDE and rows.total_weight() < _FEW_ROWS else 256
 
 
-def _folds_used(n: int) -> int:
+def _folds_used(n: float) -> int:
     return next((folds for most, folds in _FOLDS_BY_ROWS if n <= most), 1)
 
 
