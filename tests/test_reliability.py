@@ -451,6 +451,10 @@ def test_penalties_that_float32_does_not_hold_do_not_end_a_fit():
     X = np.array([6.0, 1.0, 2.0, 5.0, 3.0, 4.0])[:, None]
     y = np.array([1082976.31, 83130.12, 156490.39, 185491.73, 1044762.34, 95825.56])
     model = SCBoostRegressor(loss="poisson", n_estimators=7, learning_rate=3.0, min_split_loss=10.0)
+    heavy = SCBoostRegressor(loss="gamma", n_estimators=4, learning_rate=3.0, subsample=0.3, random_state=0)
+    rows = np.array([[-1.0, 0], [np.nan, 0], [-0.5, 0], [-2.5, 0], [np.nan, 0], [np.nan, 0]])
+    amounts, weight = np.array([0.0005] * 5 + [0.3705]), [5.49e11, 6.08e11, 8.33e11, 6.49e11, 1.245e12, 1.114e12]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert np.isfinite(model.fit(X, y).predict(X)).all()
+        assert np.isfinite(heavy.fit(rows, amounts, weight).predict(rows)).all()

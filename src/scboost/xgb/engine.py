@@ -29,6 +29,7 @@ _COMMON_CURVATURES = (2.0**-24, 2.0**16)
 _PENALTIES = ("lambda", "min_child_weight")
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 _LARGEST = np.finfo(np.float32).max
+_LARGEST_UNIT = 4.0**63  # the largest power of four in float32
 
 
 class XGBoostEngine(Engine):
@@ -133,8 +134,8 @@ class XGBoostEngine(Engine):
         self._round = 0
 
     def _penalties(self) -> dict[str, float]:
-        """Return what is measured in the unit of the curvature, in this unit; XGBoost takes what float32 holds."""
-        return {name: min(self._params[name] / self._unit, float(_LARGEST)) for name in _PENALTIES}
+        """Return what is measured in the unit of the curvature, in this unit."""
+        return {name: _single(self._params[name] / self._unit) for name in _PENALTIES}
 
     def fork(self) -> XGBoostEngine:
         """Start a new booster on the same matrix; see :class:`Engine`."""
@@ -160,7 +161,7 @@ class XGBoostEngine(Engine):
             weight_unit = _unit(mass / n)
             size = np.sqrt(max(mass, n) / weight_unit)
             scale = np.where(norm > 0, norm / size, 1).astype(np.float32)
-            return _unit(bend / (mass * len(energies))) * weight_unit, scale
+            return min(_unit(bend / (mass * len(energies))) * weight_unit, _LARGEST_UNIT), scale
 
         return units
 
@@ -183,12 +184,8 @@ class XGBoostEngine(Engine):
             self._renew(seed % 2**31)  # the sampler of columns starts anew with the booster only
         if self._one_scale:
             size = float(scale[0, 0])
-            limits = {
-                "min_split_loss": self._params["min_split_loss"] * unit / size**2,
-                "alpha": self._params["alpha"] / size,
-            }
-            # XGBoost refuses numbers that float32 does not hold.
-            self._booster.set_param({name: min(v, float(_LARGEST)) if v > _TINY else 0.0 for name, v in limits.items()})
+            least_gain, alpha = self._params["min_split_loss"] * unit / size**2, self._params["alpha"] / size
+            self._booster.set_param({"min_split_loss": _single(least_gain), "alpha": _single(alpha)})
         map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=target[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
         self._booster.boost(self.matrix, self._round, grad=_rows_first(target), hess=_rows_first(hess))
@@ -267,6 +264,11 @@ def _unit(mean: float) -> float:
     """
     low, high = _COMMON_CURVATURES
     return 1.0 if low <= mean <= high or mean <= 0 else 4.0 ** round(np.log2(min(mean, float(_LARGEST))) / 2)
+
+
+def _single(value: float) -> float:
+    """Return the largest number of float32 for what is above it, and 0 for what is too small: XGBoost refuses both."""
+    return min(value, float(_LARGEST)) if value > _TINY else 0.0
 
 
 def _all_threads() -> int:
