@@ -18,6 +18,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
 from scboost.boosting.history import History
+from scboost.boosting.losses import HuberLoss, SquaredLoss
+from scboost.boosting.training import Rows
+from scboost.estimators.parameters import make_plan
 from scboost.xgb.engine import XGBoostEngine
 
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
@@ -230,6 +233,18 @@ def test_splits_near_the_least_gain_of_xgboost_are_taken_with_weights_as_with_re
     weighted = model.fit(Z, amounts, sample_weight=weight)._scores(Z)
     repeated = model.fit(np.repeat(Z, weight, axis=0), np.repeat(amounts, weight))._scores(Z)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
+
+
+def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_round():
+    weight = np.array([1.0, 3.0])
+    ends, repeated = np.array([0.0, 1000.0]), np.array([0.0, 1000.0, 1000.0, 1000.0])
+    start = HuberLoss(1.0).initial_score(ends, weight)
+    np.testing.assert_allclose(start, [1000 - 1 / 3])
+    np.testing.assert_allclose(HuberLoss(1.0).initial_score(repeated, None), start)
+    rows = Rows(np.zeros((4000, 1)), np.zeros(4000), np.full(4000, 2.0))
+    twice = Rows(np.zeros((8000, 1)), np.zeros(8000), None)
+    plans = [make_plan(SCBoostRegressor(), SquaredLoss(), part, 0, has_validation=False) for part in (rows, twice)]
+    assert plans[0] == plans[1]
 
 
 def test_a_row_without_weight_teaches_not_even_its_category():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import json
 import platform
@@ -13,6 +14,17 @@ import sklearn
 import xgboost
 
 import scboost
+
+
+def arguments(doc: str | None, counted: str) -> argparse.Namespace:
+    """Read the command line of a long run of cases, which are counted by a name and numbered from 0."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(f"--{counted}", type=int, default=1_000_000)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--only", type=int, help=f"run the one of this number, of all {counted}, here and now")
+    parser.add_argument("--output", type=Path, help="where to write the figures")
+    return parser.parse_args()
 
 
 def described(command: str, found: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ survives another saving.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import multiprocessing
@@ -32,7 +31,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from figures import described, finish, write
+from figures import arguments, described, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators import model_file
 from scboost.losses import HuberLoss, Loss
@@ -432,13 +431,7 @@ def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None =
 
 def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--mutants", type=int, default=1_000_000)
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--only", type=int, help="run the mutant of this number here and now")
-    parser.add_argument("--output", type=Path, help="where to write the figures")
-    given = parser.parse_args()
+    given = arguments(__doc__, "mutants")
     if given.only is not None:
         print(*one(given.seed, given.only, originals()))
         return 0

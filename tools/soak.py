@@ -9,7 +9,6 @@ A violation is shrunk and printed as a script that shows it: ``make soak MINUTES
 
 from __future__ import annotations
 
-import argparse
 import json
 import pickle
 import re
@@ -31,7 +30,7 @@ import numpy.typing as npt
 import xgboost
 from sklearn.exceptions import ConvergenceWarning
 
-from figures import described, finish
+from figures import arguments, described, finish
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor, load_model, tree_matrix
 from scboost.xgb.engine import XGBoostEngine
 
@@ -688,13 +687,7 @@ def run(seed: int, cases: int, minutes: float, report: Callable[[int, int], None
 
 def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=1_000_000)
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--only", type=int, help="run the case of this number here and now")
-    parser.add_argument("--output", type=Path, help="where to write the figures")
-    given = parser.parse_args()
+    given = arguments(__doc__, "cases")
     if given.only is not None:
         case = make_case(given.seed, given.only)
         outcome, check, message = judge(case, checks_of(given.only))

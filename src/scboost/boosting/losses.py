@@ -245,6 +245,11 @@ def _quotient(sums: Sequence[tuple[float, float]]) -> Callable[[], float]:
     return quotient
 
 
+def is_built_in(loss: Loss) -> bool:
+    """Whether a loss is one of these here, which know of workers and which files hold, and not the user's own."""
+    return type(loss).__module__ == Loss.__module__
+
+
 class LogisticLoss(Loss):
     """Negative log-likelihood of a 0/1 target whose log-odds are the raw score."""
 

@@ -33,7 +33,7 @@ from scboost.boosting.loop import (
     spectral_projector,
     start,
 )
-from scboost.boosting.losses import Loss
+from scboost.boosting.losses import Loss, is_built_in
 from scboost.boosting.workers import workers
 
 
@@ -352,7 +352,7 @@ def _replay(training: Training, state: State, rows: Rows, n_threads: int, *, cur
 def _initial_score(loss: Loss, rows: Rows) -> FloatArray:
     """Best constant score; for a loss that knows nothing of workers, the mean of what each worker's rows ask for."""
     others = workers()
-    if others.size == 1 or type(loss).__module__ == Loss.__module__:
+    if others.size == 1 or is_built_in(loss):
         return loss.initial_score(rows.y, rows.weight)
     own = float(len(rows)) if rows.weight is None else float(rows.weight.sum())
     score = loss.initial_score(rows.y, rows.weight)

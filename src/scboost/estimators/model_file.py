@@ -189,7 +189,7 @@ def _pack_columns(columns: Columns | None) -> Any:
 def _pack_loss(loss: Loss) -> dict[str, Any]:
     cls = type(loss)
     names = inspect.signature(cls).parameters
-    if getattr(losses, cls.__name__, None) is cls:
+    if losses.is_built_in(loss):
         return {"name": cls.__name__, "numbers": {name: getattr(loss, name) for name in names}}
     return {"name": cls.__name__, "module": cls.__module__, "parameters": _pack_own_parameters(loss)}
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from scboost._arrays import FloatArray
-from scboost.boosting.losses import Loss
+from scboost.boosting.losses import Loss, is_built_in
 from scboost.boosting.workers import WorkerError
 from scboost.estimators.checkpoint import from_bytes
 from scboost.estimators.model_file import from_document, parse, to_document
@@ -71,7 +71,7 @@ class Outcome:
 def _own_loss(estimator: Any) -> Loss | None:
     """Loss that the user wrote, which no file can hold."""
     loss = getattr(estimator, "loss", None)
-    return loss if isinstance(loss, Loss) and type(loss).__module__ != Loss.__module__ else None
+    return loss if isinstance(loss, Loss) and not is_built_in(loss) else None
 
 
 def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
