@@ -153,6 +153,8 @@ class Training:
         Those of the ensemble when the loop ended: what to return to before going on, if it was re-weighted since.
     shift : list of float
         What held-out rows ask to add to the scores of each output when the rounds are done; empty for nothing.
+    scale : list of float
+        The factor of all learners that held-out rows ask for when the rounds are done; empty for 1.
     without_rows : bool
         Whether the state lacks everything that is known of each row, as where rows are spread over workers: it is
         worked out again from the learners before going on.
@@ -170,6 +172,7 @@ class Training:
     interrupted: bool = False
     grown: tuple[FloatArray, FloatArray] | None = None
     shift: list[float] = field(default_factory=list)
+    scale: list[float] = field(default_factory=list)
     without_rows: bool = False
 
     def record(self, done: Round) -> None:
@@ -387,6 +390,12 @@ class HeldOut:
         self._chosen, self._loss, self._contributions, self._measure = held_out, loss, contributions, measure
         own = rows.targets(held_out)
         self._y, self._weight, self.weight = own.y.astype(np.float64), own.weight, own.total_weight()
+        self._scores: FloatArray | None = None
+        self.best_scores: FloatArray | None = None
+
+    def keep(self) -> None:
+        """Keep the scores of the newest round, of shape (K, m), as the best so far."""
+        self.best_scores = self._scores
 
     def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
         """Mean loss; see :class:`Watch`."""
@@ -394,9 +403,10 @@ class HeldOut:
             h = [np.take(learner.predictions(), self._chosen) for learner in done.learners]
             self._contributions.append(np.stack(h))
         shift = ensemble.intercept[0] if self._loss.translation_invariant else 0.0
+        self._scores = scores = F[:, self._chosen]
         if self._measure is not None:  # which may depend on more than differences
-            return self._measure.mean(self._y, F[:, self._chosen].astype(np.float64) + shift, self._weight)
-        return self._loss.mean(self._y - shift, F[:, self._chosen], self._weight)
+            return self._measure.mean(self._y, scores.astype(np.float64) + shift, self._weight)
+        return self._loss.mean(self._y - shift, scores, self._weight)
 
 
 class ValidationRows:
@@ -432,7 +442,12 @@ class ValidationRows:
 
 
 def grow(
-    runs: Sequence[Run], n_rounds: int, *, stopping: Stopping | None = None, observer: Observer | None = None
+    runs: Sequence[Run],
+    n_rounds: int,
+    *,
+    stopping: Stopping | None = None,
+    observer: Observer | None = None,
+    on_best: Callable[[], None] | None = None,
 ) -> list[float]:
     """Take runs forward in step, up to ``n_rounds`` rounds, until nothing is left to learn or held-out rows say stop.
 
@@ -446,6 +461,8 @@ def grow(
         When to stop on the held-out rows of all runs together.
     observer : Observer, optional
         Told of every round.
+    on_best : callable, optional
+        Called after a round that has the lowest loss on the held-out rows so far.
 
     Returns
     -------
@@ -471,6 +488,8 @@ def grow(
             if held_out:
                 losses = [run.training.validation_loss[-1] for run in held_out]
                 pooled.append(float(np.average(losses, weights=[run.held_out_weight for run in held_out])))
+                if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
+                    on_best()
             try:
                 if observer is not None and observer.end_round(first, pooled[-1] if pooled else None):
                     reason = "a callback asked to stop"

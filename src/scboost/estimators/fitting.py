@@ -19,7 +19,7 @@ from scboost.boosting.losses import Loss
 from scboost.boosting.training import HeldOut, Measure, Observer, Rows, Run, Training, ValidationRows, Watch, grow
 from scboost.boosting.workers import workers
 from scboost.estimators.parameters import Plan, Weighting
-from scboost.weighting import Weights, learn_weights
+from scboost.weighting import Weights, learn_scale, learn_weights
 
 # A model on all rows bears more rounds than its larger sample alone accounts for.
 _MORE_ROUNDS = 1.12
@@ -128,6 +128,10 @@ class Trainer:
         keeps_contributions = weighting is not None or not self._loss.weighable
         engine = self._make_engine(rows)
         contributions: list[list[FloatArray]] = [[] for _ in folds]
+        watches = [
+            HeldOut(rows, held_out, self._loss, added if keeps_contributions else None, self._measure)
+            for added, (_, held_out) in zip(contributions, folds, strict=True)
+        ]
         runs = [
             self._run(
                 rows.only(kept),
@@ -136,15 +140,18 @@ class Trainer:
                 settings=replace(
                     plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
                 ),
-                watch=HeldOut(
-                    rows, held_out, self._loss, contributions[i] if keeps_contributions else None, self._measure
-                ),
+                watch=watches[i],
             )
-            for i, (kept, held_out) in enumerate(folds)
+            for i, (kept, _) in enumerate(folds)
         ]
         label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
         observer = self._observe(most, label, keeps)
-        pooled = grow(runs, most, stopping=plan.choosing, observer=observer)
+
+        def keep_best() -> None:
+            for watch in watches:
+                watch.keep()
+
+        pooled = grow(runs, most, stopping=plan.choosing, observer=observer, on_best=keep_best)
         trainings = [run.training for run in runs]
         runs.clear()  # what their last round has left behind is as large as what the next model needs
         if trainings[0].interrupted:
@@ -166,6 +173,8 @@ class Trainer:
         run = self._run(rows, engine.fork(), max(rounds, 1))
         if not self._loss.weighable and plan.choosing is not None:
             run.training.shift = self._held_out_shift(rows, folds, trainings, contributions, n_rounds).tolist()
+        elif weights is None and plan.choosing is not None:
+            run.training.scale = [self._held_out_scale(rows, folds, trainings, watches)]
         training = self._grow(run, max(rounds, 1), "scboost, all rows")
         if weights is not None and not training.interrupted:
             stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
@@ -202,8 +211,9 @@ class Trainer:
     def _grow(self, run: Run, n_rounds: int, label: str) -> Training:
         grow([run], n_rounds, stopping=self._plan.stopping, observer=self._observe(n_rounds, label, True))
         training = run.training
-        if training.shift and not training.interrupted:
-            training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + training.shift)
+        if not training.interrupted and (training.shift or training.scale):
+            ensemble = training.ensemble
+            ensemble.reweight(ensemble.weights * (training.scale or 1.0), ensemble.intercept + (training.shift or 0.0))
         _warn_of_trouble(training)
         return training
 
@@ -261,6 +271,25 @@ class Trainer:
         ]
         held_out = rows.targets(np.concatenate([numbers for _, numbers in folds]))
         return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
+
+    def _held_out_scale(self, rows: Rows, folds: Folds, trainings: list[Training], watches: list[HeldOut]) -> float:
+        """Return the factor of all rounds that the held-out rows of all folds ask for at the chosen round."""
+        start, added = [], []
+        for training, watch in zip(trainings, watches, strict=True):
+            if watch.best_scores is None:
+                return 1.0
+            intercept = training.ensemble.intercept[:, None]
+            scores = watch.best_scores.astype(np.float64)
+            added.append(scores if self._loss.translation_invariant else scores - intercept)
+            start.append(np.broadcast_to(intercept, scores.shape))
+        held_out = rows.targets(np.concatenate([numbers for _, numbers in folds]))
+        return learn_scale(
+            np.concatenate(added, axis=1),
+            held_out.y,
+            loss=self._loss,
+            start=np.concatenate(start, axis=1),
+            sample_weight=held_out.weight,
+        )
 
     def _learn(self, A: FloatArray, rows: Rows, start: FloatArray, weighting: Weighting) -> Weights:
         if workers().size > 1:

@@ -1,7 +1,7 @@
 """Covariance-regularized weighting (CRW) of learners: the solver, its losses and the problem."""
 
 from scboost.weighting.losses import LOGISTIC, SQUARED_ERROR, MarginLoss
-from scboost.weighting.problem import learn_weights
+from scboost.weighting.problem import learn_scale, learn_weights
 from scboost.weighting.solver import Weights, nonnegative_weights, simplex_weights
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "SQUARED_ERROR",
     "MarginLoss",
     "Weights",
+    "learn_scale",
     "learn_weights",
     "nonnegative_weights",
     "simplex_weights",

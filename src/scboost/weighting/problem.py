@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from scipy.optimize import brentq
 
-from scboost._arrays import ArrayLike
+from scboost._arrays import ArrayLike, FloatArray
 from scboost.boosting.losses import Loss
+from scboost.boosting.workers import workers
 from scboost.weighting.losses import margin_loss
 from scboost.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
 
@@ -111,3 +113,53 @@ def learn_weights(
     return nonnegative_weights(
         A, y, covariance_penalty=penalty, pull=pull, sample_weight=sample_weight, offset=offset, loss=margin
     )
+
+
+def learn_scale(
+    added: FloatArray, y: FloatArray, *, loss: Loss, start: FloatArray, sample_weight: FloatArray | None = None
+) -> float:
+    """Learn one factor of all rounds from rows that the rounds did not see.
+
+    The factor a minimises ``sum_i loss(y_i, start_i + a added_i)`` between a half and two. Chance alone would move it
+    as well: of the derivatives by a at 1, one a row, let G be the sum and V the sum of squares, whose root is what
+    chance makes of G. The result is ``1 + (a - 1) (1 - V / G^2)``, or 1 where V is larger than ``G^2``.
+
+    Parameters
+    ----------
+    added : ndarray of shape (K, n)
+        What the rounds add to each score of each row. Rows of other workers count, too.
+    y : ndarray of shape (n,)
+        Targets as the loss takes them.
+    loss : Loss
+        The boosting loss, convex in the score.
+    start : ndarray of shape (K, n)
+        Scores before the first round.
+    sample_weight : ndarray of shape (n,), optional
+        Row weights; a weight counts as that many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scboost.boosting.losses import SquaredLoss
+    >>> y = np.linspace(-1, 1, 1000)
+    >>> round(learn_scale(2 * y[None], y, loss=SquaredLoss(), start=np.zeros((1, 1000))), 2)
+    0.5
+    """
+
+    def pulls(a: float) -> FloatArray:
+        """Return minus the derivative of each row's loss by the factor."""
+        r, _ = loss.residual(y, start + a * added)
+        return np.asarray(np.sum(r * added, axis=0))
+
+    def total(values: FloatArray) -> float:
+        return float(workers().sum(np.array(values.sum() if sample_weight is None else values @ sample_weight)))
+
+    own = pulls(1.0)
+    G, V = total(own), total(own**2)
+    if G**2 <= V:
+        return 1.0
+    end = 2.0 if G > 0 else 0.5
+    best = end
+    if total(pulls(end)) * G < 0:
+        best = float(brentq(lambda a: total(pulls(a)), 1.0, end, xtol=1e-6))
+    return 1 + (best - 1) * (1 - V / G**2)
