@@ -98,7 +98,8 @@ def auto_learning_rate(
 PARAMETERS = """\
     preset : {"default", "fast", "best"}, default="default"
         What "auto" stands for. "default": the data choose the number of rounds on held-out rows, then one model is
-        fitted on all rows; twice the cost of one fit at most. "fast": 100 rounds, one fit; "auto" is
+        fitted on all rows, whose trees get the common factor that the held-out rows ask for; two and a half times the
+        cost of one fit at most. "fast": 100 rounds, one fit; "auto" is
         then 0.7 for the projection of every loss that has one, and four fifths of the usual learning rate. "best":
         five fold models, whose rounds are chosen and weighted out of fold, are kept and averaged; five fits.
     n_estimators : int or "auto", default="auto"
@@ -213,7 +214,8 @@ ATTRIBUTES = """\
     best_iteration_ : int
         Number of the last round in use, counted from 0 as in XGBoost.
     weights_ : ndarray of shape (n_trees,)
-        Weight of every tree grown; of shape (n_rounds, n_classes) for more than two classes.
+        Weight of every tree grown; of shape (n_rounds, n_classes) for more than two classes. Where the data chose the
+        number of rounds, it is the learning rate times the factor that the held-out rows ask for.
     intercept_ : ndarray of shape (n_outputs,)
         Constant part of the raw score.
     training_log_ : dict of ndarrays
