@@ -104,6 +104,7 @@ def test_public_names():
         "SQUARED_ERROR",
         "MarginLoss",
         "Weights",
+        "learn_scale",
         "learn_weights",
         "nonnegative_weights",
         "simplex_weights",
