@@ -13,7 +13,7 @@ settings.load_profile("repeatable")
 # Modules that are an extra: without it their examples cannot be collected.
 collect_ignore = [
     f"src/scboost/{name}.py"
-    for name, needed in {"dask": "dask", "spark": "pyspark"}.items()
+    for name, needed in {"_kernels": "numba", "dask": "dask", "spark": "pyspark"}.items()
     if find_spec(needed) is None
 ]
 

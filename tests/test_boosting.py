@@ -424,17 +424,20 @@ def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
         met.wait()  # passes only if two threads are here
         return threading.get_ident()
 
-    with row_threads(2):
+    with row_threads(3):
         assert set(map_blocks(lambda rows: threading.get_ident(), 100_000)) == {me}
         assert len(set(map_blocks(meet, 2 << 18, 1 << 18))) == 2
+    with row_threads(2):
+        assert set(map_blocks(lambda rows: threading.get_ident(), 2 << 18)) == {me}
 
 
 @pytest.mark.usefixtures("any_rows_on_threads")
 def test_nobody_waits_for_threads_that_have_not_begun():
     free = threading.Event()
-    with row_threads(2):
+    with row_threads(3):
         map_blocks(lambda rows: None, 20, 7)
-        _arrays._threads.get()._pool.submit(free.wait)  # its only helper is busy
+        for _ in range(2):
+            _arrays._threads.get()._pool.submit(free.wait)  # all helpers are busy
         assert map_blocks(lambda rows: rows.start, 20, 7) == [0, 7, 14]
         free.set()
 

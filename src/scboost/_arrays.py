@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +26,9 @@ _T = TypeVar("_T")
 # Rows of a block, of which a dozen vectors stay in cache. Where there are many rows blocks are larger: calls between
 # them, while other threads wait for the lock of Python, then count less.
 _BLOCK, _LARGE_BLOCK, _MANY = 1 << 14, 1 << 16, 1 << 18
-_THREADED = 1 << 18  # rows from which threads help: with fewer, they wait for the lock longer than they work
+# Rows and threads from which threads help. With fewer rows they wait for Python's lock longer than they work; and of
+# two cores, one is held by a thread of XGBoost that looks for work for some milliseconds after a tree.
+_THREADED, _FEWEST_THREADS = 1 << 18, 3
 
 
 def blocks(n: int, size: int = _BLOCK) -> Iterator[slice]:
@@ -100,8 +103,8 @@ _threads: ContextVar[_Threads | None] = ContextVar("row_threads", default=None)
 
 @contextmanager
 def row_threads(n_threads: int) -> Iterator[None]:
-    """Let :func:`map_blocks` use several threads, in what the calling thread does meanwhile."""
-    if n_threads == 1:
+    """Let :func:`map_blocks` use several threads, where they help, in what the calling thread does meanwhile."""
+    if n_threads < _FEWEST_THREADS:
         yield
         return
     threads = _Threads(n_threads)
@@ -111,6 +114,26 @@ def row_threads(n_threads: int) -> Iterator[None]:
     finally:
         _threads.reset(token)
         threads.close()
+
+
+_COMPILED = 1 << 16  # rows from which a fit is worth the time that it takes to load Numba
+_kernels: ModuleType | None = None
+
+
+def load_kernels(n: int) -> None:
+    """Let :func:`kernels` return the compiled passes from now on, if n rows are many and Numba is installed."""
+    global _kernels  # noqa: PLW0603 - loaded once for all threads; what is computed does not depend on it
+    if _kernels is None and n >= _COMPILED:
+        # Numba may be missing, not made for this version of NumPy, or without a folder for what it compiles.
+        with suppress(ImportError, RuntimeError):
+            from scboost import _kernels as loaded
+
+            _kernels = loaded
+
+
+def kernels(leaf: npt.NDArray[Any] | None = None) -> Any:
+    """Return the module :mod:`scboost._kernels`, or None: where it is not loaded, or not made for such leaf numbers."""
+    return _kernels if _kernels is None or leaf is None or leaf.dtype in _kernels.LEAF_TYPES else None
 
 
 class Paged(ABC):

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from scboost._arrays import FloatArray, IntArray, Keys, Paged, map_blocks, zeros
+from scboost._arrays import FloatArray, IntArray, Keys, Paged, kernels, map_blocks, zeros
 from scboost.boosting.workers import contents, quantiles, workers
 
 _ALL = slice(None)
@@ -79,6 +79,20 @@ class Draws:
         """
         z = _NORMAL.take(self._draw(round_, output, rows) >> np.uint32(32 - _LEVELS), mode="clip")
         return z if self._spread is None else np.multiply(z, self._spread[rows], out=z)
+
+    def noise(self, round_: int, output: int, rows: slice, curvature: FloatArray, size: float) -> FloatArray:
+        """Return the size times the root of the rows' curvatures times normal numbers, of shape (rows,)."""
+        compiled = kernels()
+        if compiled is not None and curvature.dtype == np.float32:
+            out = np.empty_like(curvature)
+            spread = None if self._spread is None else self._spread[rows]
+            key = _stream_key(self._seed, round_, output)
+            compiled.noise(curvature, size, self._keys[rows], key, _NORMAL, spread, out)
+            return out
+        noise = np.sqrt(curvature)
+        noise *= self.normal(round_, output, rows)
+        noise *= noise.dtype.type(size)
+        return np.asarray(noise)
 
     def sample(self, round_: int, share: float) -> FloatArray:
         """Return 1 for a random share of the rows and 0 for the others, of shape (n,)."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from scboost._arrays import FloatArray, map_blocks, zeros
+from scboost._arrays import FloatArray, kernels, map_blocks, zeros
 from scboost.boosting.content import Draws
 from scboost.boosting.history import History, Projection, Projector, SpectralProjector
 from scboost.boosting.learners import Engine, Learner
@@ -326,10 +326,7 @@ class _Noise:
 
     def of(self, k: int, curvature: FloatArray, rows: slice) -> FloatArray:
         """Noise of a block of rows of output k, whose curvatures are given, of shape (rows,)."""
-        noise = np.sqrt(curvature)
-        noise *= self.draws.normal(self.round, k, rows)
-        noise *= noise.dtype.type(self.size)
-        return np.asarray(noise)
+        return self.draws.noise(self.round, k, rows, curvature, self.size)
 
 
 def _weighted(
@@ -389,7 +386,12 @@ def _add(learner: Learner, eta: float, F: FloatArray) -> FloatArray:
     """Add a learner to the scores of its output, of shape (n,), and return its predictions."""
     h = learner.values if learner.leaf is None else np.empty(len(F), dtype=learner.values.dtype)
 
+    compiled = None if learner.leaf is None else kernels(learner.leaf)
+
     def go(rows: slice) -> None:
+        if learner.leaf is not None and compiled is not None:
+            compiled.add(learner.leaf[rows], learner.values, eta, h[rows], F[rows])
+            return
         if learner.leaf is not None:
             learner.values.take(learner.leaf[rows], out=h[rows], mode="clip")  # "raise" would go by a copy
         F[rows] += eta * h[rows]

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import special
 
-from scboost._arrays import FloatArray, IntArray, map_blocks
+from scboost._arrays import FloatArray, IntArray, kernels, map_blocks
 from scboost.boosting.workers import quantiles, weighted_mean, workers
 
 # A row whose probability has reached 0 or 1 in float32 has no curvature left; XGBoost uses the same floor.
@@ -215,11 +215,16 @@ def leaf_sums(
     """
 
     def add_up(rows: slice) -> FloatArray:
-        numbers = leaf[rows].astype(np.intp, copy=False)
         weight = None if sample_weight is None else sample_weight[rows]
         weighted = [v[rows] if weight is None else v[rows] * weight for v in vectors]
+        if compiled is not None and len(weighted) == 2:
+            pair = np.zeros((2, n_leaves))
+            compiled.leaf_sums(leaf[rows], *weighted, pair)
+            return pair
+        numbers = leaf[rows].astype(np.intp, copy=False)
         return np.array([np.bincount(numbers, weights=v, minlength=n_leaves) for v in weighted])
 
+    compiled = kernels(leaf)
     sums = np.zeros((len(vectors), n_leaves))
     for block in map_blocks(add_up, len(leaf)):
         sums += block
@@ -266,6 +271,13 @@ class LogisticLoss(Loss):
         return _binary_derivatives(y, p, 1 - p)
 
     def evaluate(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        compiled = kernels()
+        if compiled is not None and F.dtype == np.float32:
+            e = np.negative(F[0])
+            r, curvature, larger, losses = (np.empty_like(e) for _ in range(4))
+            compiled.logistic(y, F[0], np.exp(e, out=e), r, curvature, larger, losses)
+            losses -= np.log(larger, out=larger)
+            return r[None], curvature[None], losses
         p = _expit(F)
         rest = 1 - p
         # max(F, 0) - y F - log(max(p, 1 - p)): the logarithm of the other formula without its exponential

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from scboost._arrays import FloatArray, IntArray, Keys, row_threads
+from scboost._arrays import FloatArray, IntArray, Keys, load_kernels, row_threads
 from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.learners import Engine
@@ -297,6 +297,7 @@ class Run:
                 _replay(resume, state, rows, engine.n_threads, curved=is_curved(loss, settings))
         self._watch, self._loss, self._weight = watch, loss, rows.weight
         self.n_threads = engine.n_threads
+        load_kernels(len(rows))
         self._y = y = np.asarray(rows.y - shift if shift else rows.y, dtype=engine.dtype)
         with row_threads(self.n_threads):
             draws = Draws(rows.keys(), settings.seed, rows.weight) if settings.random else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import FloatArray, IntArray, Paged, map_blocks
+from scboost._arrays import FloatArray, IntArray, Paged, kernels, map_blocks
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
 from scboost.boosting.workers import workers
@@ -309,9 +309,13 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     value_at = values.take(leaf_at)
     leaf = np.empty(len(margin), dtype=order.dtype)
     low32, per_step = np.float32(low), np.float32(1 / step)
+    compiled = kernels(leaf)
 
     def look_up(rows: slice) -> float:
         """Find the leaves of a block; the largest distance of a row from its leaf, 0 if all are rounding."""
+        if compiled is not None:
+            table = low32, per_step, leaf_at, values, error, middles, order
+            return float(compiled.look_up(margin[rows], before[rows], *table, leaf[rows]))
         change = margin[rows] - before[rows]
         distance = change - low32
         distance *= per_step

@@ -1,0 +1,137 @@
+"""Compiled passes over rows: the same numbers as NumPy's, to the bit, or none at all."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from scboost import SCBoostClassifier, SCBoostRegressor, _arrays
+from scboost.boosting.content import Draws
+from scboost.boosting.learners import Learner
+from scboost.boosting.loop import _add
+from scboost.boosting.losses import LogisticLoss, leaf_sums
+from scboost.xgb.engine import _snap
+
+pytest.importorskip("numba")
+N = 40_000  # several blocks
+
+
+@pytest.fixture(autouse=True)
+def loaded_anew(monkeypatch):
+    monkeypatch.setattr(_arrays, "_kernels", None)
+
+
+def both_ways(compute):
+    """What NumPy alone computes, and the compiled passes."""
+    _arrays._kernels = None
+    plain = compute()
+    _arrays.load_kernels(_arrays._COMPILED)
+    assert _arrays.kernels() is not None
+    return plain, compute()
+
+
+def assert_same(compute):
+    for plain, compiled in zip(*both_ways(compute), strict=True):
+        assert np.asarray(plain).dtype == np.asarray(compiled).dtype
+        np.testing.assert_array_equal(plain, compiled)
+
+
+@settings(max_examples=50)
+@given(F=arrays(np.float32, 33, elements=st.floats(-200, 200, width=32)), seed=st.integers(0, 99))
+def test_derivatives_of_the_logistic_loss(F, seed):
+    y = np.random.default_rng(seed).choice(np.array([0, 1, 0.3], dtype=np.float32), 33)
+
+    def derivatives():
+        r, curvature, mean = LogisticLoss().derivatives(y, F[None], None)
+        return r, curvature, mean()
+
+    with np.errstate(over="ignore"):
+        assert_same(derivatives)
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_noise(repeated):
+    keys = np.random.default_rng(0).integers(0, 2**63, N).astype(np.uint64)
+    if repeated:
+        keys[: N // 3] = keys[N // 3 : 2 * (N // 3)]
+    curvature = np.random.default_rng(1).random(N, dtype=np.float32)
+    assert_same(lambda: [Draws(keys, 5).noise(t, k, slice(7, N), curvature[7:], 0.3) for t, k in ((0, 0), (9, 2))])
+
+
+@pytest.mark.parametrize("n_leaves", [1, 60, 1000])
+@pytest.mark.parametrize("spacing", [1e-2, 1e-5])
+def test_leaves_by_the_change_of_the_margin(n_leaves, spacing):
+    """Leaves far closer to each other than a cell of the table, too."""
+    rng = np.random.default_rng(0)
+    values = (rng.permutation(n_leaves) * spacing).astype(np.float32)
+    values[0] = -1  # most of the table is empty
+    before = (0.1 * rng.standard_normal(N)).astype(np.float32)
+    leaf = rng.integers(0, n_leaves, N)
+    plain, compiled = both_ways(lambda: _snap(before + values[leaf], before, values))
+    np.testing.assert_array_equal(plain, leaf)
+    np.testing.assert_array_equal(compiled, leaf)
+    assert plain.dtype == compiled.dtype == np.min_scalar_type(n_leaves - 1)
+
+
+def test_a_margin_that_fits_no_leaf_is_told():
+    values, before = np.array([0, 1], dtype=np.float32), np.zeros(N, dtype=np.float32)
+    margin = before + 1
+    margin[N // 2] = 0.4
+    _arrays.load_kernels(_arrays._COMPILED)
+    with pytest.raises(RuntimeError, match=r"changed by a value 0.4 away"):
+        _snap(margin, before, values)
+
+
+@pytest.mark.parametrize("leaf_type", [np.uint8, np.uint16, np.int64])
+@pytest.mark.parametrize("weight_type", [None, np.float32, np.float64])
+def test_sums_of_leaves_and_scores(leaf_type, weight_type):
+    rng = np.random.default_rng(0)
+    leaf = rng.integers(0, 60, N).astype(leaf_type)
+    r, curvature, start = (rng.standard_normal(N).astype(np.float32) for _ in range(3))
+    weight = None if weight_type is None else rng.random(N).astype(weight_type)
+    values = rng.standard_normal(60).astype(np.float32)
+
+    def work():
+        F = start.copy()
+        h = _add(Learner(leaf, values, None, None), 0.1, F)
+        return leaf_sums(leaf, 60, (r, curvature), weight), leaf_sums(leaf, 60, (r,), weight), h, F
+
+    assert_same(work)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers"])
+def test_whole_fits(kind, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 4), dtype=np.float32)
+    X[:500] = X[500:1000]
+    score = X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(len(X))
+    y = {"two classes": score > 0, "three classes": np.digitize(score, [-1, 1]), "numbers": score}[kind]
+    make = SCBoostRegressor if kind == "numbers" else SCBoostClassifier
+    weight = rng.random(len(X)) if weighted else None
+
+    def fit():
+        model = make(n_estimators=8, n_jobs=1, random_state=0).fit(X, y, sample_weight=weight)
+        return model.training_log_["loss"], np.frombuffer(model.get_booster().save_raw(), dtype=np.uint8)
+
+    assert_same(fit)
+
+
+def test_many_rows_load_them_and_few_do_not():
+    _arrays.load_kernels((1 << 16) - 1)
+    assert _arrays.kernels() is None
+    _arrays.load_kernels(1 << 16)
+    assert _arrays.kernels() is not None
+    assert _arrays.kernels(np.zeros(3, dtype=np.int64)) is None
+
+
+def test_a_fit_of_many_rows_does_without_numba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "scboost._kernels", raising=False)
+    monkeypatch.delattr("scboost._kernels", raising=False)
+    X = np.random.default_rng(0).standard_normal((1 << 16, 2), dtype=np.float32)
+    SCBoostRegressor(n_estimators=2, n_jobs=1).fit(X, X[:, 0])
+    assert _arrays.kernels() is None
