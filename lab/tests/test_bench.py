@@ -43,7 +43,7 @@ def fake_run(tmp_path, monkeypatch, calls):
     monkeypatch.setattr(bench, "N_ROUNDS", 3)
     monkeypatch.setattr(bench, "import_seconds", lambda: 0.1)
     bench.predictions.cache_clear()
-    return bench.run(tmp_path, ((200, 6),), (1,), 2, only_shapes=True)
+    return bench.run(tmp_path, ((200, 6),), (1,), 2, only="shapes")
 
 
 def test_a_second_run_measures_nothing_again(tmp_path, monkeypatch):
@@ -102,12 +102,41 @@ def test_many_cores_divide_everything_but_the_serial_part(tmp_path):
     file.start()
     for method, parts in {"SCBoost": (16, 32, 16, 3, 1), "XGBoost": (16, 32, 0, 0, 1)}.items():
         times = dict(zip((*bench.PARTS, "the rest"), parts, strict=True))
-        key = {"method": method, "rows": 1000, "columns": 20, "repeat": 0}
-        file.append({**key, **times, "leaves": 9, "seconds": sum(parts), "status": "ok"})
-    line = bench.cores_table(Results(file.path, bench.PROFILE_KEY)).splitlines()[-1]
+        for n in (1000, 1_000_000):
+            key = {"method": method, "rows": n, "columns": 20, "repeat": 0}
+            file.append({**key, **times, "leaves": 9, "seconds": sum(parts), "status": "ok"})
+    few, many = bench.cores_table(Results(file.path, bench.PROFILE_KEY)).splitlines()[-2:]
     # 4 of 52 seconds of rounds are serial; 68 / 49, 4 + 64 / 16 over 1 + 48 / 16
-    assert line.startswith("| 1,000 x 20 | 7.7 % | 68.00 s, 1.39 |")
-    assert "| 8.00 s, 2.00 |" in line
+    assert many.startswith("| 1,000,000 x 20 | 7.7 % | 68.00 s, 1.39 |")
+    assert "| 8.00 s, 2.00 |" in many
+    # Few rows stay on one thread: 20 of 52, 20 + 48 / 16 over the same
+    assert few.startswith("| 1,000 x 20 | 38.5 % | 68.00 s, 1.39 |")
+    assert "| 23.00 s, 5.75 |" in few
+
+
+def test_numba_is_taken_away_for_a_while(monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(bench._arrays, "_kernels", None)
+    with bench.numba_as("SCBoost", 1 << 16) as method:
+        assert method == "SCBoost"
+        assert bench._arrays.kernels() is not None
+    with bench.numba_as("SCBoost, without Numba", 1 << 16) as method:
+        assert method == "SCBoost"
+        bench._arrays.load_kernels(1 << 20)
+        assert bench._arrays.kernels() is None
+    assert bench._arrays.kernels() is not None
+
+
+def test_the_largest_shape_is_measured_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "SCALE_SHAPE", (300, 6))
+    monkeypatch.setattr(bench, "SCALE_ROUNDS", 2)
+    monkeypatch.setattr(bench, "import_seconds", lambda: 0.1)
+    results = bench.run(tmp_path, threads=(1,), repeat=1, only="scale")
+    assert [row["method"] for row in results.rows] == ["XGBoost", "SCBoost", "LightGBM"]
+    assert all(float(row["fit_seconds"]) > 0 and row["status"] == "ok" for row in results.rows)
+    lines = bench.scale_table(results).splitlines()
+    assert lines[2].startswith("| XGBoost |")
+    assert "| 1.00 |" in lines[2]
 
 
 def test_short_actions_are_timed_many_times(monkeypatch):
@@ -208,7 +237,7 @@ def test_the_page_is_made_from_the_results(tmp_path):
 def test_without_resource_memory_is_left_out_and_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
-    chosen = {m.what for m in bench.measurements(("XGBoost",), ((200, 6),), (1,), 1, only_shapes=False)}
+    chosen = {m.what for m in bench.measurements(("XGBoost",), ((200, 6),), (1,), 1, only="")}
     assert chosen == {"shape", "predict", "rows", "rounds", "cv", "trees"}
     assert "memory is not measured: it needs Linux" in capsys.readouterr().err
 

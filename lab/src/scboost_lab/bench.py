@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scboost import SCBoostClassifier
+from scboost import SCBoostClassifier, _arrays
 from scboost.estimators.parameters import auto_learning_rate
 from scboost.redundancy import tree_matrix
 from scboost_lab.models import HGB, SCBOOST, SCBOOST_PAPER, make
@@ -36,6 +36,7 @@ SHAPES = ((2_340, 500), (3_375, 1_776), (4_000, 5), (13_000, 16), (100_000, 30),
 CV_SHAPE = (1_000, 20)  # a fit of a cross-validation on few rows; profiled, too
 CV_FITS = 200
 PEAK_SHAPE, PEAK_ROUNDS = (1_000_000, 30), 20
+SCALE_SHAPE, SCALE_ROUNDS, SCALE_METHODS = (10_000_000, 30), 20, ("XGBoost", "SCBoost", "LightGBM")
 CORES = (1, 8, 16, 32)
 N_ROUNDS = 100
 WIDE = 500
@@ -62,6 +63,7 @@ METHODS = {
 }
 """Names in the files, and in the factory."""
 FOREST = "RandomForest"
+WITHOUT = ", without Numba"  # added to the name of a method
 
 Shape = tuple[int, int]
 
@@ -138,15 +140,36 @@ def clock(threads: int) -> float:
     return time.process_time() if threads == 1 else time.perf_counter()
 
 
+def load_libraries(method: str, n: int) -> None:
+    """Load what a fit of n rows would load, compiled passes included."""
+    make_model(method, n, 2, 1).fit(*make_data.__wrapped__(1000, 5))  # the data of the fit stay cached
+    if method in BASES:
+        _arrays.load_kernels(n)
+
+
+@contextmanager
+def numba_as(method: str, n: int) -> Iterator[str]:
+    """Give the name of the method without `WITHOUT`, and take Numba away meanwhile if that was part of it."""
+    plain = method.removesuffix(WITHOUT)
+    load_libraries(plain, n)
+    kernels, fewest = _arrays._kernels, _arrays._COMPILED  # noqa: SLF001 - there is no public switch: results are equal
+    if plain != method:
+        _arrays._kernels, _arrays._COMPILED = None, sys.maxsize  # noqa: SLF001
+    try:
+        yield plain
+    finally:
+        _arrays._kernels, _arrays._COMPILED = kernels, fewest  # noqa: SLF001
+
+
 def time_fit(
     method: str, X: Array, y: npt.NDArray[np.int64], rounds: int, threads: int, rate: float | None = None
 ) -> float:
     """Seconds of one fit, with whatever is made when the model first predicts."""
     from threadpoolctl import threadpool_limits
 
-    model = make_model(method, len(X), rounds, threads, rate)
-    gc.collect()
-    with threadpool_limits(threads):
+    with numba_as(method, len(X)) as plain, threadpool_limits(threads):
+        model = make_model(plain, len(X), rounds, threads, rate)
+        gc.collect()
         start = clock(threads)
         model.fit(X, y)
         model.predict_proba(X[:2])
@@ -237,20 +260,20 @@ def time_literal(X: Array, y: npt.NDArray[np.int64], rounds: int) -> float:
         return (clock(1) - start) * N_ROUNDS / rounds
 
 
-def peak_memory(method: str, n: int, d: int, rounds: int) -> int:
-    """Bytes by which one fit in a process of its own raises the process's peak."""
+def fit_apart(method: str, n: int, d: int, rounds: int, threads: int) -> tuple[float, int]:
+    """Seconds of one fit in a process of its own, and bytes by which it raises the process's peak."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return int(pool.apply(_peak, (method, n, d, rounds)))
+        seconds, peak = pool.apply(_fit_apart, (method, n, d, rounds, threads))
+        return float(seconds), int(peak)
 
 
-def _peak(method: str, n: int, d: int, rounds: int) -> int:
+def _fit_apart(method: str, n: int, d: int, rounds: int, threads: int) -> tuple[float, int]:
+    load_libraries(method, n)
     X, y = make_data(n, d)
-    make_model(method, n, 2, 1).fit(X[:1000], y[:1000])  # load the libraries
     before = _resident()
     _reset_peak()
-    make_model(method, n, rounds, 1).fit(X, y)
-    return _peak_resident() - before
+    return time_fit(method, X, y, rounds, threads), _peak_resident() - before
 
 
 def _resident() -> int:
@@ -298,8 +321,9 @@ def measure(task: Measurement, methods: tuple[str, ...]) -> Values:
     if task.what == "trees":
         own, matrix = time_matrix(task.method, n, d, task.threads)
         return {"predict_seconds": own, "matrix_seconds": matrix}
-    if task.what == "memory":
-        return {"peak_bytes": peak_memory(task.method, n, d, task.rounds)}
+    if task.what in ("memory", "scale"):
+        seconds, peak = fit_apart(task.method, n, d, task.rounds, task.threads)
+        return {"peak_bytes": peak} | ({"fit_seconds": seconds} if task.what == "scale" else {})
     if task.what == "cv":
         return {"fit_seconds": time_cross_validation(task.method, n, d, task.rounds)}
     X, y = make_data(n, d)
@@ -311,14 +335,18 @@ def measure(task: Measurement, methods: tuple[str, ...]) -> Values:
 
 
 def measurements(
-    methods: Sequence[str], shapes: Sequence[Shape], threads: Sequence[int], repeat: int, *, only_shapes: bool
+    methods: Sequence[str], shapes: Sequence[Shape], threads: Sequence[int], repeat: int, *, only: str
 ) -> Iterator[Measurement]:
-    """Everything to measure; runs alternate between the methods."""
+    """Everything to measure, or one part of it; runs alternate between the methods."""
+    if only == "scale":
+        for t, i, m in product(threads, range(repeat), SCALE_METHODS):
+            yield Measurement("scale", m, *SCALE_SHAPE, SCALE_ROUNDS, t, i)
+        return
     for t, i, (n, d), m in product(threads, range(repeat), shapes, methods):
         yield Measurement("shape", m, n, d, N_ROUNDS, t, i)
     for (n, d), i, t, m in product(shapes, range(repeat), threads, methods):
         yield Measurement("predict", m, n, d, N_ROUNDS, t, i)
-    if only_shapes:
+    if only == "shapes":
         return
     ours = ("XGBoost", "SCBoost", "SCBoost, paper form")
     for i in range(repeat):
@@ -365,13 +393,13 @@ def run(
     threads: Sequence[int] = (1, 2),
     repeat: int = 3,
     *,
-    only_shapes: bool = False,
+    only: str = "",
     command: str = "",
 ) -> Results:
-    """Measure everything, or fits and predictions of the shapes only; what is there is not measured again."""
+    """Measure everything, or only "shapes" or "scale"; what is there is not measured again."""
     methods = installed(METHODS)
     file = ResultFile(output / "bench.csv", COLUMNS, KEY)
-    tasks = list(measurements(methods, shapes, threads, repeat, only_shapes=only_shapes))
+    tasks = list(measurements(methods, shapes, threads, repeat, only=only))
     with file.recorded(command, machine=machine(), import_seconds=import_seconds()):
         run_tasks(tasks, partial(measure, methods=methods), file)
     return Results(file.path, KEY)
@@ -426,10 +454,9 @@ def profiled() -> Iterator[dict[str, float]]:
 def profile_fit(task: Measurement) -> Values:
     """Split the CPU time of a fit into its parts, and count the leaves of a tree."""
     X, y = make_data(task.rows, task.columns)
-    make_model(task.method, task.rows, 2, task.threads).fit(X[:500], y[:500])
-    with profiled() as seconds:
+    with numba_as(task.method, task.rows) as plain, profiled() as seconds:
         start = time.process_time()
-        model = make_model(task.method, task.rows, N_ROUNDS, task.threads).fit(X, y)
+        model = make_model(plain, task.rows, N_ROUNDS, task.threads).fit(X, y)
         total = time.process_time() - start - seconds.pop("looking at the clock")
     seconds["the rest"] = total - sum(seconds.values())
     leaves = sum(tree.count("leaf=") for tree in model.get_booster().get_dump()) / N_ROUNDS
@@ -445,10 +472,11 @@ class _Profile(Measurement):
 
 def profile(output: Path, shapes: Sequence[Shape], repeat: int = 1, *, command: str = "") -> list[dict[str, str]]:
     """Split the CPU time of our fits and of XGBoost's into parts; runs alternate, and what is there is run again."""
-    methods = ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form")
+    methods = ("XGBoost", "SCBoost", "SCBoost" + WITHOUT, "XGBoost, depth 5", "SCBoost, paper form")
     tasks = [
         _Profile("profile", m, n, d, N_ROUNDS, 1, i)
         for (n, d), i, m in product((CV_SHAPE, *shapes), range(repeat), methods)
+        if not m.endswith(WITHOUT) or n >= _arrays._COMPILED  # noqa: SLF001
     ]
     file = ResultFile(output / "profile.csv", ("leaves", "seconds", *PARTS, "the rest"), PROFILE_KEY)
     with file.recorded(command, machine=machine()):
@@ -597,6 +625,16 @@ def memory_table(results: Results) -> str:
     return table(["", "peak of a fit, T = 50", "T = 200", "bytes per row and round above XGBoost"], body)
 
 
+def scale_table(results: Results) -> str:
+    """Fits of the largest shape: seconds on the wall, and peaks."""
+    body = []
+    for method in results.distinct("method", kind="scale"):
+        seconds, peak = (results.median(c, kind="scale", method=method) for c in ("fit_seconds", "peak_bytes"))
+        base = results.median("fit_seconds", kind="scale", method="XGBoost")
+        body.append([method, f"{seconds:.1f} s", f"{seconds / base:.2f}", f"{peak / 2**20:,.0f} MB"])
+    return table(["", "fit", "ratio", "peak memory"], body)
+
+
 def profiled_shapes(profiles: Results) -> list[Shape]:
     """Shapes that were profiled, fewest rows first."""
     return sorted({(int(row["rows"]), int(row["columns"])) for row in profiles.rows})
@@ -605,7 +643,7 @@ def profiled_shapes(profiles: Results) -> list[Shape]:
 def cpu_ratio(profiles: Results, shape: Shape, method: str = "SCBoost") -> float:
     """CPU time of a fit over that of XGBoost with the same shape of trees, one thread."""
     where = {"rows": shape[0], "columns": shape[1]}
-    own, base = (profiles.median("seconds", method=m, **where) for m in (method, BASES[method]))
+    own, base = (profiles.median("seconds", method=m, **where) for m in (method, BASES[method.removesuffix(WITHOUT)]))
     return own / base
 
 
@@ -634,7 +672,8 @@ def profile_table(profiles: Results) -> str:
         where = {"rows": shape[0], "columns": shape[1]}
         for method in profiles.distinct("method", **where):
             values = {c: profiles.median(c, method=method, **where) for c in ("leaves", *columns)}
-            ratio = f"{cpu_ratio(profiles, shape, method):.2f}" if method in BASES else "1"
+            ours = method.removesuffix(WITHOUT) in BASES
+            ratio = f"{cpu_ratio(profiles, shape, method):.2f}" if ours else "1"
             body.append(
                 [*names_of([shape]), method, f"{values['leaves']:.1f}", ratio, *(f"{values[c]:.3g}" for c in columns)]
             )
@@ -642,13 +681,14 @@ def profile_table(profiles: Results) -> str:
 
 
 def cores_table(profiles: Results) -> str:
-    """Predict fits on many cores from the serial seconds of one: everything but trees, bins and row blocks."""
+    """Predict fits on many cores from the serial seconds of one: everything but trees, bins and blocks of many rows."""
     body = []
     for shape in profiled_shapes(profiles):
         parts = {}
         for method in ("SCBoost", BASES["SCBoost"]):
             where = {"method": method, "rows": shape[0], "columns": shape[1]}
-            serial = sum(profiles.median(name, **where) for name in SERIAL)
+            on_one = SERIAL if shape[0] >= _arrays._THREADED else (*SERIAL, "row blocks")  # noqa: SLF001
+            serial = sum(profiles.median(name, **where) for name in on_one)
             parts[method] = serial, profiles.median("seconds", **where) - serial
         serial, parallel = parts["SCBoost"]
         binning = profiles.median("binning", method="SCBoost", rows=shape[0], columns=shape[1])
@@ -682,6 +722,9 @@ def page_text(output: Path) -> str:
         ratios="\n\n".join(blocks),
         growth=growth_table(results),
         memory=memory_table(results),
+        scale_shape=names_of([SCALE_SHAPE])[0],
+        scale_rounds=SCALE_ROUNDS,
+        scale=scale_table(results),
         matrix_shape=names_of([MATRIX_SHAPE])[0],
         matrix=matrix_table(results),
         profile=profile_table(profiles),
@@ -742,6 +785,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each method (%(default)s)")
     parser.add_argument("--only-profile", action="store_true", help="CPU time of fits and its parts, nothing else")
     parser.add_argument("--only-shapes", action="store_true", help="fits and predictions of the shapes, nothing else")
+    parser.add_argument("--only-scale", action="store_true", help="the largest shape: time and memory, nothing else")
     parser.add_argument("--page-only", action="store_true", help="only write the page from the result files")
     parser.add_argument(
         "--output", type=Path, default=Path("scboost-bench"), help="folder of the results; goes on there (%(default)s)"
@@ -755,19 +799,22 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--repeat must be at least 1, got {args.repeat}")
     if not args.page_only:
         words = ["--threads", *map(str, args.threads), "--repeat", str(args.repeat)]
-        words += ["--only-profile"] if args.only_profile else []
+        words += [f"--only-{part}" for part in ("profile", "shapes", "scale") if getattr(args, f"only_{part}")]
         if tuple(args.shapes) != SHAPES:
             words += ["--shapes", *(f"{n}x{d}" for n, d in args.shapes)]
         command = shlex.join(["scboost-lab", "bench", *words])
         if not args.only_profile:
-            run(args.output, args.shapes, args.threads, args.repeat, only_shapes=args.only_shapes, command=command)
-        if not args.only_shapes:
+            only = "scale" if args.only_scale else "shapes" if args.only_shapes else ""
+            run(args.output, args.shapes, args.threads, args.repeat, only=only, command=command)
+        if not (args.only_shapes or args.only_scale):
             profile(args.output, args.shapes, args.repeat, command=command)
             profiles = Results(args.output / "profile.csv", PROFILE_KEY)
             print(f"\nCPU seconds\n{profile_table(profiles)}\n\nMany cores\n{cores_table(profiles)}")
-        if args.only_profile:
-            return 0
     results = Results(args.output / "bench.csv", KEY)
+    if args.only_scale:
+        print(scale_table(results))
+    if args.only_profile or args.only_scale:
+        return 0
     for threads, field in product(args.threads, KINDS):
         print(f"\n{field}, {threads} thread(s), ratio to XGBoost\n{ratio_table(results, field, threads)}")
     if not args.only_shapes:
