@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,13 @@ def page() -> str:
     rows = ["| run | found | date | versions |", "|---|---|---|---|"]
     said = ""
     if soak is not None:
-        earlier = soak["earlier runs"]
-        before, then = (sum(run[name] for run in earlier) for name in ("cases", "violations"))
+        runs = [*soak["earlier runs"], soak]
+        cases, violations = (sum(run[name] for run in runs) for name in ("cases", "violations"))
+        clean = list(takewhile(lambda run: not run["violations"], reversed(runs)))
         said = (
-            f"**{soak['cases']:,} cases, {soak['violations']} violations**: {_counts(soak['outcomes'])}; checks: "
-            f"{_counts(soak['checks'])}; {soak['minutes']:g} minutes: `{soak['command']}`; in {len(earlier)} runs "
-            f"before {before:,} cases, {then} violations"
+            f"**{cases:,} cases in {len(runs)} runs, of which the last {sum(run['cases'] for run in clean):,}, in "
+            f"{len(clean)} runs, found no violation**, those before {violations}. The last run, {soak['minutes']:g} "
+            f"minutes, `{soak['command']}`: {_counts(soak['outcomes'])}; checks: {_counts(soak['checks'])}"
         )
     rows.append(_run("soak", soak, said))
     if kill is not None:
