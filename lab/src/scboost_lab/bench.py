@@ -572,7 +572,8 @@ def targets(results: Results, import_time: float) -> str:
     found = [ratios(results, fit, paper, BASES[paper], shapes, t) for t in (1, 2)]
     add(f"paper form / XGBoost, depth 5, {', '.join(names_of(shapes))}", 1.5, found)
     against("predict", 1.05, own, "SCBoost", shapes)
-    for chosen, limit in ((shapes, 20), (large, 100)):
+    with_literal = [shape for shape in shapes if ratios(results, fit, "literal", "SCBoost", [shape], 1)]
+    for chosen, limit in ((with_literal, 20), (large, 100)):
         found = [ratios(results, fit, "literal", "SCBoost", chosen, 1)]
         add(f"literal / SCBoost, {', '.join(names_of(chosen))}", limit, found, at_least=True)
     add("800 rounds / 400 rounds", 2.1, [[doubling(results, "SCBoost")]])
@@ -661,6 +662,15 @@ def cpu_targets(profiles: Results) -> str:
         body.append(
             [f"{label} / XGBoost, {', '.join(names_of(chosen))}", asked, ", ".join(f"{r:.2f}" for r in found) + met]
         )
+    if PEAK_SHAPE in shapes:
+        share, seconds = many_cores(profiles, PEAK_SHAPE)
+        ours, base = seconds[16]
+        for label, limit, value, unit in (
+            (f"serial share of a round, {names_of([PEAK_SHAPE])[0]}", 5, 100 * share, " %"),
+            (f"predicted at 16 cores / XGBoost, {names_of([PEAK_SHAPE])[0]}", 1.25, ours / base, ""),
+        ):
+            measured = f"{value:.3g}{unit}" + ("" if value <= limit else " (short)")
+            body.append([label, f"at most {limit:g}{unit}", measured])
     return table(["", "asked", "measured"], body)
 
 
@@ -680,23 +690,29 @@ def profile_table(profiles: Results) -> str:
     return table(["", "", "leaves a tree", "ratio", *columns], body)
 
 
+def many_cores(profiles: Results, shape: Shape) -> tuple[float, dict[int, tuple[float, float]]]:
+    """Return the serial share of a round, and predicted seconds of our fit and of XGBoost's by the number of cores.
+
+    Serial is everything but trees, bins and blocks of many rows.
+    """
+    parts = {}
+    for method in ("SCBoost", BASES["SCBoost"]):
+        where = {"method": method, "rows": shape[0], "columns": shape[1]}
+        on_one = SERIAL if shape[0] >= _arrays._THREADED else (*SERIAL, "row blocks")  # noqa: SLF001
+        serial = sum(profiles.median(name, **where) for name in on_one)
+        parts[method] = serial, profiles.median("seconds", **where) - serial
+    (serial, parallel), (base_serial, base_parallel) = parts.values()
+    binning = profiles.median("binning", method="SCBoost", rows=shape[0], columns=shape[1])
+    seconds = {cores: (serial + parallel / cores, base_serial + base_parallel / cores) for cores in CORES}
+    return serial / (serial + parallel - binning), seconds
+
+
 def cores_table(profiles: Results) -> str:
-    """Predict fits on many cores from the serial seconds of one: everything but trees, bins and blocks of many rows."""
+    """Write what :func:`many_cores` predicts."""
     body = []
     for shape in profiled_shapes(profiles):
-        parts = {}
-        for method in ("SCBoost", BASES["SCBoost"]):
-            where = {"method": method, "rows": shape[0], "columns": shape[1]}
-            on_one = SERIAL if shape[0] >= _arrays._THREADED else (*SERIAL, "row blocks")  # noqa: SLF001
-            serial = sum(profiles.median(name, **where) for name in on_one)
-            parts[method] = serial, profiles.median("seconds", **where) - serial
-        serial, parallel = parts["SCBoost"]
-        binning = profiles.median("binning", method="SCBoost", rows=shape[0], columns=shape[1])
-        share = serial / (serial + parallel - binning)
-        cells = []
-        for cores in CORES:
-            ours, base = (s + p / cores for s, p in parts.values())
-            cells.append(f"{ours:.2f} s, {ours / base:.2f}")
+        share, seconds = many_cores(profiles, shape)
+        cells = [f"{ours:.2f} s, {ours / base:.2f}" for ours, base in seconds.values()]
         body.append([*names_of([shape]), f"{100 * share:.1f} %", *cells])
     return table(["", "serial share of a round", *(f"{c} core{'s' * (c > 1)}" for c in CORES)], body)
 
