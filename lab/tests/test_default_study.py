@@ -96,6 +96,20 @@ def test_a_quantile_is_scored_by_its_pinball_loss(data_dir):
     assert found["below"] == pytest.approx(np.mean(y[test] <= prediction))
 
 
+@pytest.mark.parametrize(("loss", "best"), [("absolute", 2.0), ("Huber", 3.5), ("Poisson", 13 / 3)])
+@pytest.mark.parametrize("name", default_study.WITH_QUANTILES)
+def test_every_library_minimises_the_loss_it_is_asked_for(name, loss, best):
+    if name not in default_study.LOSSES[loss]:
+        pytest.skip("it does not have this loss")
+    X = pd.DataFrame({"x": np.repeat([0.0, 1.0], 450)})
+    y = np.tile([1.0, 2.0, 10.0], 300) + X["x"].to_numpy()  # at Huber's best, 2.5 + 1.5 on one side, 4 on the other
+    told = default_study.regression_loss(METHODS[name].library, loss, 4.0)
+    model = default_study.estimator(METHODS[name], "regression", [], seed=0, **told)
+    prediction = model.fit(X, y).predict(X)
+    least = default_study.mean_loss(loss, 4.0, y, best + X["x"].to_numpy())
+    assert default_study.mean_loss(loss, 4.0, y, prediction) < 1.05 * least
+
+
 @pytest.mark.parametrize("library", ["LGBM", "XGB", "HGB", "CAT", "SCBoost"])
 def test_every_library_estimates_the_quantile_it_is_asked_for(library):
     name = next(m for m in default_study.WITH_QUANTILES if METHODS[m].library == library)

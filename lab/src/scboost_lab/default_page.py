@@ -20,7 +20,9 @@ from scboost_lab.default_study import (
     FAST,
     FIRST,
     FLIPPED,
+    LINEAR_FROM,
     LONG,
+    LOSSES,
     MANY_CLASSES,
     NO_EXPLORATION,
     NO_PROJECTION,
@@ -46,6 +48,8 @@ COVERAGE = (0.85, 0.95)
 """What intervals between the quantiles .05 and .95 should cover."""
 CONSTANT, CHOSEN_SLOWLY = "0.5, constant", "chosen at rate 0.05 on 5 of five folds"
 """What the other prototypes are compared with."""
+SHORT_REFERENCE = "XGBoost, rate 0.3"
+"""What ensembles of 20 rounds are compared with."""
 UNCHANGED = "unchanged"
 """What the changes of the finished estimator are compared with."""
 MOST = 0.8
@@ -216,6 +220,11 @@ class Page:
         ranked: Means = {m: {f"{name} {q}": cell[m][name] for (name, q), cell in cells.items()} for m in WITH_QUANTILES}
         return mean_ranks(ranked, WITH_QUANTILES, [f"{name} {q}" for name, q in cells], -1)
 
+    def loss_ranks(self, loss: str) -> dict[str, float]:
+        """Mean rank of a loss over the sets with a real target."""
+        found = means(self.results["losses"].select(setting=f"loss={loss}"), "test_loss")
+        return mean_ranks(found, LOSSES[loss], REGRESSION, -1)
+
     def coverage(self, method: str) -> dict[str, float]:
         """By set, the share of the rows between the predicted quantiles .05 and .95."""
         below = {
@@ -265,9 +274,14 @@ def page_text(directory: Path) -> str:
         many=page.by_set("log_loss", own, MANY_CLASSES),
         quantiles=", ".join(map(str, QUANTILES)),
         quantile_table=quantile_table(page),
+        loss_table=loss_table(page),
+        linear_from=LINEAR_FROM,
         exploration=prototype_table(page, "exploration", CONSTANT),
         choosing=prototype_table(page, "choosing", CHOSEN_SLOWLY),
         tried=tried_table(page, "default", "log_loss"),
+        tried_all=tried_table(page, "default, all sets", "log_loss"),
+        tried_bins=tried_table(page, "bins", "log_loss"),
+        tried_short=prototype_table(page, "20 rounds", SHORT_REFERENCE),
         tried_numbers=tried_table(page, "default, numbers", "RMSE"),
         tried_fast=tried_table(page, "fast", "log_loss"),
         tried_fast_many=tried_table(page, "fast, many classes", "log_loss"),
@@ -509,6 +523,16 @@ def redundancy_table(page: Page) -> str:
         rows.append([method, *means_, *counts])
     header = ["", "trees", "effective rank", "redundancy", "default's rank is higher", "default's redundancy is lower"]
     return table(header, rows)
+
+
+def loss_table(page: Page) -> str:
+    """Mean ranks of each loss by library; empty where a library does not have it."""
+    ranks = {loss: page.loss_ranks(loss) for loss in LOSSES}
+    rows = [
+        [m, *(f"{found[m]:.2f} of {len(found)}" if m in found else "" for found in ranks.values())]
+        for m in WITH_QUANTILES
+    ]
+    return table(["", *LOSSES], rows)
 
 
 def quantile_table(page: Page) -> str:

@@ -90,6 +90,7 @@ COLUMNS = (
     "correlation",
 )
 QUANTILE_COLUMNS = ("pinball", "below", "cpu_seconds", "n_trees")
+LOSS_COLUMNS = ("test_loss", "cpu_seconds", "n_trees")
 
 Array = NDArray[Any]
 
@@ -229,6 +230,13 @@ METHODS: dict[str, Method] = {
     },
 }
 WITH_QUANTILES = (DEFAULT, "LightGBM", "XGBoost", "HistGradientBoosting", "CatBoost")
+LOSSES = {
+    "absolute": WITH_QUANTILES,
+    "Huber": tuple(name for name in WITH_QUANTILES if name != "HistGradientBoosting"),
+    "Poisson": WITH_QUANTILES,
+}
+"""Losses of a real target, and the methods that have them."""
+LINEAR_FROM = 0.1  # of the standard deviation of the target: where Huber's loss turns linear
 
 
 def quantile_loss(library: str, quantile: float) -> dict[str, Any]:
@@ -247,6 +255,64 @@ def quantile_loss(library: str, quantile: float) -> dict[str, Any]:
         SCBOOST: {"loss": "quantile", "quantile": quantile},
     }
     return words[library]
+
+
+def regression_loss(library: str, loss: str, delta: float) -> dict[str, Any]:
+    """How a library is told to minimise a loss.
+
+    Parameters
+    ----------
+    library : str
+        A key of `models.LIBRARIES`.
+    loss : {"absolute", "Huber", "Poisson"}
+    delta : float
+        Where Huber's loss turns linear, in units of the target.
+
+    Examples
+    --------
+    >>> regression_loss("CAT", "Huber", 2.0)
+    {'loss_function': 'Huber:delta=2.0'}
+    """
+    words: dict[str, dict[str, dict[str, Any]]] = {
+        "absolute": {
+            "LGBM": {"objective": "regression_l1"},
+            "XGB": {"objective": "reg:absoluteerror"},
+            HGB: {"loss": "absolute_error"},
+            "CAT": {"loss_function": "MAE"},
+            SCBOOST: {"loss": "absolute_error"},
+        },
+        "Huber": {
+            "LGBM": {"objective": "huber", "alpha": delta},
+            "XGB": {"objective": "reg:pseudohubererror", "huber_slope": delta},
+            "CAT": {"loss_function": f"Huber:delta={delta}"},
+            SCBOOST: {"loss": "huber", "huber_delta": delta},
+        },
+        "Poisson": {
+            "LGBM": {"objective": "poisson"},
+            "XGB": {"objective": "count:poisson"},
+            HGB: {"loss": "poisson"},
+            "CAT": {"loss_function": "Poisson"},
+            SCBOOST: {"loss": "poisson"},
+        },
+    }
+    return words[loss][library]
+
+
+def mean_loss(loss: str, delta: float, y: Array, prediction: Array) -> float:
+    """Mean of a loss; see `regression_loss`. Poisson's is the deviance.
+
+    Examples
+    --------
+    >>> mean_loss("Huber", 1.0, np.array([0.0, 0.0]), np.array([1.0, 3.0]))
+    1.5
+    """
+    from scipy.special import huber
+    from sklearn.metrics import mean_poisson_deviance
+
+    if loss == "Poisson":
+        return float(mean_poisson_deviance(y, prediction))
+    error = np.abs(y - prediction)
+    return float(np.mean(huber(delta, error) if loss == "Huber" else error))
 
 
 def estimator(method: Method, kind: str, names: Sequence[str], seed: int, **params: Any) -> Any:
@@ -391,14 +457,15 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
     ----------
     task : Task
     params : mapping
-        "noise", the share of training labels that are flipped, or "quantile", what is estimated; may be empty.
+        "noise", the share of training labels that are flipped, or "quantile", what is estimated, or "loss", what is
+        minimised; may be empty.
     data_dir : str
         Directory of the Parquet files.
 
     Returns
     -------
     dict
-        Values of `COLUMNS` or, for a quantile, of `QUANTILE_COLUMNS`.
+        Values of `COLUMNS` or, for a quantile, of `QUANTILE_COLUMNS`, for a loss of `LOSS_COLUMNS`.
     """
     kind, method = kind_of(task.dataset), METHODS[task.method]
     X, y = load(task.dataset, require_data_dir(data_dir))
@@ -411,7 +478,12 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
     if method.library == "GBDT" and X.isna().any(axis=None):
         medians = X_train.median().fillna(0.0)
         X_train, X_test = X_train.fillna(medians), X_test.fillna(medians)
-    loss = quantile_loss(method.library, params["quantile"]) if "quantile" in params else {}
+    loss: dict[str, Any] = {}
+    delta = LINEAR_FROM * float(np.std(y_train))
+    if "quantile" in params:
+        loss = quantile_loss(method.library, params["quantile"])
+    elif "loss" in params:
+        loss = regression_loss(method.library, params["loss"], delta)
     model = estimator(method, kind, names, task.fold, **loss)
     wall, cpu = time.perf_counter(), time.process_time()
     fit(model, method, X_train, y_train, stratified=kind != "regression", seed=task.fold)
@@ -425,6 +497,8 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
 
         pinball = float(mean_pinball_loss(y[test], prediction, alpha=params["quantile"]))
         return {"pinball": pinball, "below": float(np.mean(y[test] <= prediction)), **cost}
+    if "loss" in params:
+        return {"test_loss": mean_loss(params["loss"], delta, y[test], prediction), **cost}
     values = {**scores(kind, y[test], prediction), **cost}
     values |= {"fit_seconds": round(wall, 4), "predict_seconds": round(seconds, 4)}
     if hasattr(model, "learning_rate_"):
@@ -470,6 +544,14 @@ PARTS: dict[str, Experiment] = {
         REGRESSION,
         settings={f"quantile={q}": {"quantile": q} for q in QUANTILES},
         columns=QUANTILE_COLUMNS,
+    ),
+    "losses": _part(
+        "other losses of a real target",
+        WITH_QUANTILES,
+        REGRESSION,
+        settings={f"loss={loss}": {"loss": loss} for loss in LOSSES},
+        columns=LOSS_COLUMNS,
+        wanted=lambda dataset, method, setting: method in LOSSES[setting.removeprefix("loss=")],  # noqa: ARG005
     ),
 }
 
