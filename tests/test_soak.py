@@ -67,6 +67,10 @@ def test_a_weight_that_counts_once_is_found(case):
     assert soak.judge(case, ["repetition"])[0] == "held"
 
 
+def test_trees_that_are_alike_may_be_rounded_alike_by_plain_xgboost():
+    assert soak.judge(soak.make_case(35, 5093), ["sums"])[0] == "held"
+
+
 def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
     assert soak.judge(replace(case, params={"cv": 1}), ["finite"])[0] == "refused"
     vague = mock.patch("scboost.estimators.base.check_together", side_effect=ValueError("something is wrong"))
