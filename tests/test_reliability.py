@@ -369,6 +369,12 @@ def test_values_too_large_for_a_tree_are_refused(size, dtype):
             SCBoostRegressor(**FAST).fit(given, y)
 
 
+def test_values_of_validation_rows_too_large_for_a_tree_are_refused():
+    model = SCBoostRegressor(**FAST, early_stopping=True)
+    with pytest.raises(ValueError, match=r"X_val has a value of size .*; the trees hold numbers up to 1.7e\+38"):
+        model.fit(X, y, X_val=np.where(X > 2, 3e38, X), y_val=y)
+
+
 def test_the_largest_values_allowed_make_a_model_that_can_be_saved(tmp_path):
     rows = np.sign(X) * 1.6e38
     model = SCBoostRegressor(**FAST).fit(rows, y)

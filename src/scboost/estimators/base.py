@@ -36,6 +36,7 @@ from scboost.estimators.fitting import (
     make_folds,
 )
 from scboost.estimators.intake import (
+    check_size,
     encode,
     interaction_groups,
     monotone_signs,
@@ -394,6 +395,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if X is None or y is None:
             raise ValueError("X_val and y_val must be given together.")
         matrix = encode(self, X, fitting=False)
+        if self.estimator is None:
+            check_size(matrix, "X_val")
         return self._validation_rows(target_vector(y, matrix, "y_val"), matrix, sample_weight, loss)
 
     def _check_more_rounds(self, resume: Training, plan: Plan) -> None:

@@ -123,7 +123,7 @@ def learn_columns(
     return joined, [now if before == "empty" else before for before, now in zip(known[1], kinds, strict=True)]
 
 
-def check_size(matrix: Any) -> None:
+def check_size(matrix: Any, name: str = "X") -> None:
     """Refuse numbers that XGBoost's bins cannot hold."""
     values = matrix.data if hasattr(matrix, "indptr") else matrix
     largest = max(
@@ -131,7 +131,9 @@ def check_size(matrix: Any) -> None:
     )
     limit = float(np.finfo(np.float32).max) / 2  # XGBoost puts the last bin of a column at twice the largest value
     if largest > limit:
-        raise ValueError(f"X has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it.")
+        raise ValueError(
+            f"{name} has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it."
+        )
 
 
 def _stored_as_in_fit(matrix: Any, *, as_sparse: bool) -> Any:
