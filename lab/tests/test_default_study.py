@@ -89,7 +89,7 @@ def test_a_quantile_is_scored_by_its_pinball_loss(data_dir):
     found = default_study.run_fold(Task("cpu_act_reg", "LightGBM", 0, "quantile=0.95"), params, data_dir)
     X, y = default_study.load("cpu_act_reg", data_dir)
     train, test = default_study.folds(y, default_study.SEED, default_study.N_FOLDS, stratified=False)[0]
-    loss = default_study.quantile_loss("LGBM", 0.95)
+    loss = default_study.regression_loss("LGBM", "quantile", 0.95)
     model = default_study.estimator(METHODS["LightGBM"], "regression", [], seed=0, **loss)
     prediction = model.fit(X.iloc[train], y[train]).predict(X.iloc[test])
     assert found["pinball"] == pytest.approx(mean_pinball_loss(y[test], prediction, alpha=0.95))
@@ -115,7 +115,7 @@ def test_every_library_estimates_the_quantile_it_is_asked_for(library):
     name = next(m for m in default_study.WITH_QUANTILES if METHODS[m].library == library)
     y = np.random.default_rng(0).normal(size=800)
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0], len(y) // 2)})
-    loss = default_study.quantile_loss(library, 0.9)
+    loss = default_study.regression_loss(library, "quantile", 0.9)
     model = default_study.estimator(METHODS[name], "regression", [], seed=0, **loss)
     assert np.mean(y <= model.fit(X, y).predict(X)) == pytest.approx(0.9, abs=0.03)
 

@@ -239,34 +239,16 @@ LOSSES = {
 LINEAR_FROM = 0.1  # of the standard deviation of the target: where Huber's loss turns linear
 
 
-def quantile_loss(library: str, quantile: float) -> dict[str, Any]:
-    """How a library is told to estimate a quantile.
-
-    Examples
-    --------
-    >>> quantile_loss("CAT", 0.05)
-    {'loss_function': 'Quantile:alpha=0.05'}
-    """
-    words: dict[str, dict[str, Any]] = {
-        "LGBM": {"objective": "quantile", "alpha": quantile},
-        "XGB": {"objective": "reg:quantileerror", "quantile_alpha": quantile},
-        HGB: {"loss": "quantile", "quantile": quantile},
-        "CAT": {"loss_function": f"Quantile:alpha={quantile}"},
-        SCBOOST: {"loss": "quantile", "quantile": quantile},
-    }
-    return words[library]
-
-
-def regression_loss(library: str, loss: str, delta: float) -> dict[str, Any]:
+def regression_loss(library: str, loss: str, number: float) -> dict[str, Any]:
     """How a library is told to minimise a loss.
 
     Parameters
     ----------
     library : str
         A key of `models.LIBRARIES`.
-    loss : {"absolute", "Huber", "Poisson"}
-    delta : float
-        Where Huber's loss turns linear, in units of the target.
+    loss : {"quantile", "absolute", "Huber", "Poisson"}
+    number : float
+        The quantile; or where Huber's loss turns linear, in units of the target.
 
     Examples
     --------
@@ -274,6 +256,13 @@ def regression_loss(library: str, loss: str, delta: float) -> dict[str, Any]:
     {'loss_function': 'Huber:delta=2.0'}
     """
     words: dict[str, dict[str, dict[str, Any]]] = {
+        "quantile": {
+            "LGBM": {"objective": "quantile", "alpha": number},
+            "XGB": {"objective": "reg:quantileerror", "quantile_alpha": number},
+            HGB: {"loss": "quantile", "quantile": number},
+            "CAT": {"loss_function": f"Quantile:alpha={number}"},
+            SCBOOST: {"loss": "quantile", "quantile": number},
+        },
         "absolute": {
             "LGBM": {"objective": "regression_l1"},
             "XGB": {"objective": "reg:absoluteerror"},
@@ -282,10 +271,10 @@ def regression_loss(library: str, loss: str, delta: float) -> dict[str, Any]:
             SCBOOST: {"loss": "absolute_error"},
         },
         "Huber": {
-            "LGBM": {"objective": "huber", "alpha": delta},
-            "XGB": {"objective": "reg:pseudohubererror", "huber_slope": delta},
-            "CAT": {"loss_function": f"Huber:delta={delta}"},
-            SCBOOST: {"loss": "huber", "huber_delta": delta},
+            "LGBM": {"objective": "huber", "alpha": number},
+            "XGB": {"objective": "reg:pseudohubererror", "huber_slope": number},
+            "CAT": {"loss_function": f"Huber:delta={number}"},
+            SCBOOST: {"loss": "huber", "huber_delta": number},
         },
         "Poisson": {
             "LGBM": {"objective": "poisson"},
@@ -481,7 +470,7 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
     loss: dict[str, Any] = {}
     delta = LINEAR_FROM * float(np.std(y_train))
     if "quantile" in params:
-        loss = quantile_loss(method.library, params["quantile"])
+        loss = regression_loss(method.library, "quantile", params["quantile"])
     elif "loss" in params:
         loss = regression_loss(method.library, params["loss"], delta)
     model = estimator(method, kind, names, task.fold, **loss)
