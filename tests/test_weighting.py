@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, lsq_linear, minimize, nnls
 
-from scboost.boosting.losses import HuberLoss, LogisticLoss, PoissonLoss, QuantileLoss, SoftmaxLoss, SquaredLoss
+from scboost.boosting.losses import (
+    GammaLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    TweedieLoss,
+)
 from scboost.weighting import LOGISTIC, SQUARED_ERROR, learn_weights, nonnegative_weights, simplex_weights
 from scboost.weighting.losses import margin_loss
 
@@ -356,7 +365,7 @@ def second_derivative(margin, y, F, direction):
 def test_margins_of_boosting_losses_have_the_derivatives_of_the_mean_loss(loss, y):
     y = y.astype(float)
     rng = np.random.default_rng(0)
-    margin = margin_loss(loss, square=4.0)
+    margin = margin_loss(loss, unit=4.0)
     shape = (200,) if loss.n_outputs == 1 else (200, loss.n_outputs)
     F, direction = rng.normal(size=shape), rng.normal(size=shape)
     if y.ndim == 1:
@@ -388,10 +397,11 @@ def stated_objective(z, A, y, loss, start, s, *, lam, pull):
     u, b = z[:T], z[T:]
     F = start + b + A @ u
     variance = np.average((y - np.average(y, weights=s)) ** 2, weights=s) if loss.translation_invariant else 1.0
+    unit = np.average(y, weights=s) if isinstance(loss, PoissonLoss) else variance
     C = sum(np.cov(A[:, k], rowvar=False, aweights=s, ddof=0) for k in range(K))
     away = np.sum((u - 1) ** 2) + (np.sum(b**2) if K > 1 else 0)
     mean = np.average(loss.row_losses(y.T, F.T), weights=s)
-    return (mean + lam * u @ C @ u) / variance + pull / T * away
+    return mean / unit + lam * u @ C @ u / variance + pull / T * away
 
 
 @every_loss
@@ -441,6 +451,30 @@ def test_weights_do_not_depend_on_the_unit_of_a_real_target(method, unit):
         np.testing.assert_allclose(other.weights, one.weights, atol=1e-5)
         np.testing.assert_allclose(other.intercept, unit * one.intercept, rtol=1e-4, atol=1e-6 * unit)
         assert other.objective == pytest.approx(one.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("method", ["nonnegative", "simplex"])
+@pytest.mark.parametrize("unit", [1e-6, 1000.0, 1e9])
+@pytest.mark.parametrize("loss", [PoissonLoss(), TweedieLoss(1.5), GammaLoss()])
+def test_weights_do_not_depend_on_the_unit_of_an_amount(loss, method, unit):
+    y = np.random.default_rng(2).gamma(2, 3, size=200) + 0.1
+    A, _, s = problem(loss, np.log(y))
+    start = np.log(np.average(y, weights=s))
+    options = {"loss": loss, "sample_weight": s, "method": method, "covariance_penalty": 0.1}
+    one = learn_weights(A, y, start=start, **options)
+    other = learn_weights(A, unit * y, start=start + np.log(unit), **options)
+    assert one.converged
+    assert other.converged
+    np.testing.assert_allclose(other.weights, one.weights, atol=1e-4)
+    np.testing.assert_allclose(other.intercept, one.intercept, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", [PoissonLoss(), TweedieLoss(1.5)])
+def test_amounts_that_are_all_zero_weigh_their_learners(loss):
+    A, start, s = problem(loss, np.zeros(50))
+    found = learn_weights(A, np.zeros(50), loss=loss, start=start, sample_weight=s)
+    assert found.converged
+    np.testing.assert_allclose(found.weights, 1, atol=1e-3)  # the shift alone reaches the mean of zero
 
 
 def test_two_outputs_that_mirror_each_other_weigh_as_one():

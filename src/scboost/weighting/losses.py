@@ -33,7 +33,7 @@ class MarginLoss(Protocol):
         """
 
 
-def margin_loss(loss: Loss, square: float = 1.0) -> MarginLoss:
+def margin_loss(loss: Loss, unit: float = 1.0) -> MarginLoss:
     """Turn a boosting loss into a loss of margins.
 
     Parameters
@@ -41,8 +41,8 @@ def margin_loss(loss: Loss, square: float = 1.0) -> MarginLoss:
     loss : Loss
         With curvature, which rules out quantiles and the absolute error. Targets are those of the loss; for classes
         they may also be probabilities, of shape (m,) for two classes and (m, K) for many.
-    square : float, default=1
-        What to divide the loss by: the square of the unit of y.
+    unit : float, default=1
+        What to divide the loss by.
 
     Returns
     -------
@@ -53,28 +53,28 @@ def margin_loss(loss: Loss, square: float = 1.0) -> MarginLoss:
             "weights of trees need a loss with curvature, which quantile and absolute error do not have; "
             "leave the trees unweighted or use another loss."
         )
-    return (_LogisticMargin if isinstance(loss, LogisticLoss) else _Margin)(loss, square)
+    return (_LogisticMargin if isinstance(loss, LogisticLoss) else _Margin)(loss, unit)
 
 
 class _Margin:
-    """A boosting loss, divided by a square, with the outputs as the last axis."""
+    """A boosting loss, divided by its unit, with the outputs as the last axis."""
 
-    def __init__(self, loss: Loss, square: float) -> None:
-        self._loss, self._square = loss, square
+    def __init__(self, loss: Loss, unit: float) -> None:
+        self._loss, self._unit = loss, unit
 
     def check(self, y: Array, *, intercept: bool) -> None:
         """Accept every target: the loss itself knows its range."""
 
     def value(self, y: Array, F: Array) -> Array:
-        return np.asarray(self._loss.row_losses(y.T, np.atleast_2d(F.T)) / self._square, np.float64)
+        return np.asarray(self._loss.row_losses(y.T, np.atleast_2d(F.T)) / self._unit, np.float64)
 
     def gradient(self, y: Array, F: Array) -> Array:
-        return self._of_shape(F, self._loss.residual(y.T, np.atleast_2d(F.T))[0]) / -self._square
+        return self._of_shape(F, self._loss.residual(y.T, np.atleast_2d(F.T))[0]) / -self._unit
 
     def curvature(self, y: Array, F: Array) -> Array:
         if F.ndim == 2:  # the softmax, whose second derivatives are diag(p) - pp'; its residual knows a bound only
-            return np.asarray(self._loss.inverse_link(F.T) / self._square, np.float64)
-        return self._of_shape(F, self._loss.residual(y.T, np.atleast_2d(F.T))[1]) / self._square
+            return np.asarray(self._loss.inverse_link(F.T) / self._unit, np.float64)
+        return self._of_shape(F, self._loss.residual(y.T, np.atleast_2d(F.T))[1]) / self._unit
 
     @staticmethod
     def _of_shape(F: Array, values: npt.NDArray[Any]) -> Array:
@@ -95,10 +95,10 @@ class _LogisticMargin(_Margin):
             )
 
     def gradient(self, y: Array, F: Array) -> Array:
-        return np.asarray((1 - y) * special.expit(F) - y * special.expit(-F)) / self._square
+        return np.asarray((1 - y) * special.expit(F) - y * special.expit(-F)) / self._unit
 
     def curvature(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
-        return np.asarray(special.expit(F) * special.expit(-F)) / self._square
+        return np.asarray(special.expit(F) * special.expit(-F)) / self._unit
 
 
 LOGISTIC = margin_loss(LogisticLoss())

@@ -29,13 +29,14 @@ def learn_weights(
 
     With method "nonnegative", minimises over factors ``u >= 0`` and shifts b, one for each of the K outputs::
 
-        mean_i loss(y_i, start_i + b + A_i u) / s^2  +  covariance_penalty * u' C u / s^2  +  pull / T * |u - 1|^2
+        mean_i loss(y_i, start_i + b + A_i u) / l  +  covariance_penalty * u' C u / s  +  pull / T * |u - 1|^2
 
-    where C is the covariance of the rounds' contributions, summed over outputs, and s is the standard deviation of y
-    for losses of the difference between target and score (squared error, Huber), so that the answer does not depend
-    on the unit of y; 1 for all others. All means are weighted by `sample_weight`. For several outputs, of which only
-    the differences matter, the pull also holds the shifts: ``|u - 1|^2 + |b|^2``. With method "simplex" the
-    weights sum to one, there are no shifts and there is no pull: the paper's form.
+    where C is the covariance of the rounds' contributions, summed over outputs, and l and s keep the answer from
+    depending on the unit of y. For losses of the difference between target and score (squared error, Huber) both are
+    the variance of y; where the score is the logarithm of a mean (Poisson, Tweedie), l is the curvature of the mean
+    loss at the mean of y and s is 1; for classes both are 1. All means are weighted by `sample_weight`. For several
+    outputs, of which only the differences matter, the pull also holds the shifts: ``|u - 1|^2 + |b|^2``. With method
+    "simplex" the weights sum to one, there are no shifts and there is no pull: the paper's form.
 
     Parameters
     ----------
@@ -98,14 +99,10 @@ def learn_weights(
     if method not in {"nonnegative", "simplex"}:
         raise ValueError(f"method must be 'nonnegative' or 'simplex', got {method!r}.")
     A, y = np.asarray(A), np.asarray(y, np.float64)
-    square = 1.0
-    if loss.translation_invariant:
-        s = row_weights(sample_weight, len(y))
-        variance = float(np.average((y - np.average(y, weights=s)) ** 2, weights=s))
-        square = variance if 0 < variance < np.inf else 1.0
-    margin = margin_loss(loss, square)
+    unit_of_loss, square_of_score = _units(loss, y, row_weights(sample_weight, len(y)))
+    margin = margin_loss(loss, unit_of_loss)
     offset = np.broadcast_to(np.asarray(start, np.float64), A.shape[:-1])
-    penalty = not_negative("covariance_penalty", covariance_penalty) / square
+    penalty = not_negative("covariance_penalty", covariance_penalty) / square_of_score
     if method == "simplex":
         return simplex_weights(
             A, y, covariance_penalty=penalty, sample_weight=sample_weight, offset=offset, loss=margin
@@ -113,6 +110,17 @@ def learn_weights(
     return nonnegative_weights(
         A, y, covariance_penalty=penalty, pull=pull, sample_weight=sample_weight, offset=offset, loss=margin
     )
+
+
+def _units(loss: Loss, y: FloatArray, s: FloatArray) -> tuple[float, float]:
+    """Return the units of the loss and of the squared score, for targets y with weights s."""
+    if loss.translation_invariant:
+        variance = float(np.average((y - np.average(y, weights=s)) ** 2, weights=s))
+        return (variance, variance) if 0 < variance < np.inf else (1.0, 1.0)
+    if loss.link == "log" and y @ s > 0:  # rows without any amount have no unit
+        score = np.full((1, len(y)), np.log(np.average(y, weights=s)))
+        return float(np.average(loss.residual(y, score)[1][0], weights=s)), 1.0
+    return 1.0, 1.0
 
 
 def learn_scale(
