@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 ArrayLike = Any
 FloatArray = npt.NDArray[np.floating]
@@ -153,6 +154,14 @@ class Paged(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:
         """Go through the rows: matrices, dense or CSR, the same ones each time."""
+
+
+def take_columns(X: Any, columns: IntArray) -> Any:
+    """Return some columns of a matrix; of rows in batches, in memory."""
+    if not isinstance(X, Paged):
+        return X[:, columns]
+    parts = [part[:, columns] for part in X]
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 _folder: ContextVar[Path | None] = ContextVar("folder_of_vectors", default=None)

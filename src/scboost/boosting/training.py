@@ -128,6 +128,28 @@ class Stopping:
         return len(losses) - best >= max(self.patience, self.share * best)
 
 
+@dataclass(frozen=True)
+class Race(Stopping):
+    """When to stop a model that must do better than another one did.
+
+    Attributes
+    ----------
+    rival : tuple of float
+        Losses of the other model after each round.
+    lag : int
+        Stop if it did worse than the other one in each of so many rounds.
+    """
+
+    rival: tuple[float, ...] = ()
+    lag: int = 1
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether the losses after each round so far are reason to stop."""
+        compared = list(zip(losses, self.rival, strict=False))[-self.lag :]
+        behind = len(compared) == self.lag and all(own > other for own, other in compared)
+        return (behind and len(losses) <= len(self.rival)) or super().reached(losses)
+
+
 @dataclass
 class Training:
     """An ensemble with the log of its rounds: what a later fit needs to go on.
@@ -155,6 +177,8 @@ class Training:
         What held-out rows ask to add to the scores of each output when the rounds are done; empty for nothing.
     scale : list of float
         The factor of all learners that held-out rows ask for when the rounds are done; empty for 1.
+    columns : list of int
+        Numbers of the columns that the learners may use; empty for all.
     without_rows : bool
         Whether the state lacks everything that is known of each row, as where rows are spread over workers: it is
         worked out again from the learners before going on.
@@ -173,6 +197,7 @@ class Training:
     grown: tuple[FloatArray, FloatArray] | None = None
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
     without_rows: bool = False
 
     def record(self, done: Round) -> None:
@@ -398,12 +423,21 @@ class HeldOut:
         """Keep the scores of the newest round, of shape (K, m), as the best so far."""
         self.best_scores = self._scores
 
+    def row_losses(self, ensemble: Ensemble, without: FloatArray | float = 0.0) -> FloatArray:
+        """Loss of each row at the scores kept, of shape (m,), or at these without a part of shape (K, m)."""
+        if self.best_scores is None:
+            raise ValueError("no scores were kept")
+        return self._loss.row_losses(self._y - self._shift(ensemble), self.best_scores.astype(np.float64) - without)
+
+    def _shift(self, ensemble: Ensemble) -> float:
+        return float(ensemble.intercept[0]) if self._loss.translation_invariant else 0.0
+
     def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
         """Mean loss; see :class:`Watch`."""
         if self._contributions is not None:
             h = [np.take(learner.predictions(), self._chosen) for learner in done.learners]
             self._contributions.append(np.stack(h))
-        shift = ensemble.intercept[0] if self._loss.translation_invariant else 0.0
+        shift = self._shift(ensemble)
         self._scores = scores = F[:, self._chosen]
         if self._measure is not None:  # which may depend on more than differences
             return self._measure.mean(self._y, scores.astype(np.float64) + shift, self._weight)

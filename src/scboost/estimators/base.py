@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray, stored
 from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
 from scboost.boosting.history import Projector
-from scboost.boosting.learners import Engine, EstimatorEngine
+from scboost.boosting.learners import EstimatorEngine
 from scboost.boosting.loop import Settings, spectral_projector
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows, Training
@@ -27,6 +27,7 @@ from scboost.estimators.batches import OpenBatches, opened
 from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
 from scboost.estimators.columns import Columns
 from scboost.estimators.fitting import (
+    EngineMaker,
     Fitted,
     NoModelYet,
     Trainer,
@@ -128,6 +129,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         covariance_penalty: float,
         weight_pull: float,
         cv: Any,
+        column_selection: bool,
         early_stopping: bool,
         early_stopping_metric: str | Callable[..., float] | None,
         n_iter_no_change: int | Literal["auto"],
@@ -168,6 +170,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.covariance_penalty = covariance_penalty
         self.weight_pull = weight_pull
         self.cv = cv
+        self.column_selection = column_selection
         self.early_stopping = early_stopping
         self.early_stopping_metric = early_stopping_metric
         self.n_iter_no_change = n_iter_no_change
@@ -422,6 +425,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.weighting_result_ = fitted.weights
         if fitted.choosing_log:
             self.choosing_log_ = fitted.choosing_log
+        if fitted.columns is not None:
+            self.selected_columns_ = fitted.columns
 
     # --- learners --------------------------------------------------------------------------------------------------
 
@@ -432,10 +437,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _categorical(self) -> BoolArray | None:
         return None if self._columns is None else self._columns.categorical
 
-    def _make_engine(self, n_outputs: int, plan: Plan) -> Callable[[Rows], Engine]:
+    def _make_engine(self, n_outputs: int, plan: Plan) -> EngineMaker:
         if self.estimator is not None:
             weighted = self.leaf_rule == "newton" or self.subsample < 1
-            return lambda rows: EstimatorEngine(
+            return lambda rows, _: EstimatorEngine(
                 rows.X, self._make_learner, sample_weighted=weighted or rows.weight is not None
             )
         names = getattr(self, "feature_names_in_", None)
@@ -457,11 +462,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if self.interaction_constraints is not None:
             groups = interaction_groups(self.interaction_constraints, self.n_features_in_, names)
             params["interaction_constraints"] = groups
-        return lambda rows: XGBoostEngine(
+        return lambda rows, columns: XGBoostEngine(
             rows.X,
             n_outputs,
             params,
             categorical=self._categorical,
+            columns=columns,
             colsample=self.colsample_bytree,
             sample_weight=rows.weight,
             max_bin=plan.max_bin,

@@ -31,7 +31,7 @@ from scboost.estimators.resuming import Identity, parameter_text
 from scboost.xgb import import_xgboost
 
 _FIRST_LINE = b"scboost checkpoint 1\n"
-_LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale")
+_LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale", "columns")
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import reduce
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from scboost._arrays import FloatArray, IntArray
+from scboost._arrays import FloatArray, IntArray, Paged
 from scboost.boosting.content import content_folds, content_sample
 from scboost.boosting.ensemble import Ensemble
+from scboost.boosting.evidence import Evidence
 from scboost.boosting.learners import Engine
 from scboost.boosting.loop import ProjectorMaker, Settings
 from scboost.boosting.losses import Loss
-from scboost.boosting.training import HeldOut, Measure, Observer, Rows, Run, Training, ValidationRows, Watch, grow
+from scboost.boosting.training import (
+    HeldOut,
+    Measure,
+    Observer,
+    Race,
+    Rows,
+    Run,
+    Stopping,
+    Training,
+    ValidationRows,
+    Watch,
+    grow,
+)
 from scboost.boosting.workers import workers
 from scboost.estimators.parameters import Plan, Weighting
 from scboost.weighting import Weights, learn_scale, learn_weights
+from scboost.xgb.ensemble import TreeEnsemble
 
 # A model on all rows bears more rounds than its larger sample alone accounts for.
 _MORE_ROUNDS = 1.12
+
+# Columns whose worth is at most so many standard errors above 0 are left out in a trial; more of them if that is a
+# success, fewer if not. It is one if the loss falls by so many standard errors, and ends after so many rounds behind.
+_WORTH, _LOW_WORTH, _HIGH_WORTH = 1.0, 0.0, 2.0
+_SURE = 2.0
+_LAG = 10
+_BLOCK_VALUES = 2**22  # of shares of columns in scores that are in memory at a time
 
 _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
 
@@ -31,6 +54,9 @@ MIN_ROWS_TO_CHOOSE = 20
 
 Folds = list[tuple[IntArray, IntArray]]
 """Numbers of the training and of the held-out rows, fold by fold."""
+
+EngineMaker = Callable[[Rows, IntArray | None], Engine]
+"""Makes an engine on rows, of which the trees may use the columns of the numbers given; None for all."""
 
 
 class NoModelYet(KeyboardInterrupt):
@@ -51,12 +77,40 @@ class Fitted:
         Result of the weighting.
     choosing_log : dict of ndarrays
         Loss on held-out rows after each round of the fold models, if they chose the number of rounds.
+    columns : ndarray of int or None
+        Numbers of the columns that trees were offered; None for all.
     """
 
     training: Training
     n_rounds: int
     weights: Weights | None = None
     choosing_log: dict[str, FloatArray] = field(default_factory=dict)
+    columns: IntArray | None = None
+
+
+@dataclass
+class FoldModels:
+    """Models of a cross-validation, grown in step.
+
+    Attributes
+    ----------
+    trainings : list of Training
+        One a fold, cut at the best round.
+    watches : list of HeldOut
+        Their held-out rows.
+    contributions : list of lists of ndarrays
+        What each round adds to the scores of these, where that is kept.
+    pooled : list of float
+        Loss on all held-out rows after each round.
+    n_rounds : int
+        The best number of rounds, or that of all.
+    """
+
+    trainings: list[Training]
+    watches: list[HeldOut]
+    contributions: list[list[FloatArray]]
+    pooled: list[float]
+    n_rounds: int
 
 
 class Trainer:
@@ -69,7 +123,7 @@ class Trainer:
     loss : Loss
         The loss.
     make_engine : callable
-        Returns an engine on the rows given.
+        Returns an engine on the rows given and on some of their columns, or all.
     make_ensemble : callable
         Returns an empty ensemble with the intercept given.
     make_projector : callable
@@ -85,7 +139,7 @@ class Trainer:
         self,
         plan: Plan,
         loss: Loss,
-        make_engine: Callable[[Rows], Engine],
+        make_engine: EngineMaker,
         make_ensemble: Callable[[FloatArray], Ensemble],
         make_projector: ProjectorMaker,
         observe: Callable[[int, str, bool], Observer],
@@ -102,11 +156,13 @@ class Trainer:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
         watch = None if validation is None else ValidationRows(validation, self._measure or self._loss, plan.n_threads)
-        run = self._run(rows, self._make_engine(rows), plan.n_rounds, watch=watch, resume=resume, base=base)
+        columns = None if resume is None or not resume.columns else np.array(resume.columns, dtype=np.intp)
+        engine = self._make_engine(rows, columns)
+        run = self._run(rows, engine, plan.n_rounds, watch=watch, resume=resume, base=base)
         rows.forget_keys()
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
-        fitted = Fitted(training, ensemble.n_rounds)
+        fitted = Fitted(training, ensemble.n_rounds, columns=columns)
         if plan.weighting is not None and validation is not None and not training.interrupted:
             fitted.weights = self._weigh(ensemble, validation, plan.weighting)
         elif plan.stopping is not None and training.validation_loss:
@@ -123,10 +179,48 @@ class Trainer:
         Then either one model is grown on all rows, or the fold models are kept and averaged.
         """
         plan, weighting = self._plan, self._plan.weighting
-        most = plan.n_rounds // plan.choosing_speed
         keeps = weighting is not None and weighting.source == "fold_average"
-        keeps_contributions = weighting is not None or not self._loss.weighable
-        engine = self._make_engine(rows)
+        engine = self._make_engine(rows, None)
+        label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
+        models = self._grow_folds(rows, folds, [engine.fork() for _ in folds], plan.choosing, label, kept=keeps)
+        columns = None
+        if plan.selects_columns and len(folds) > 1:
+            models, columns = self._select_columns(rows, folds, models)
+            engine = engine if columns is None else self._make_engine(rows, columns)
+        trainings, n_rounds, pooled = models.trainings, models.n_rounds, models.pooled
+        weights = None
+        if weighting is not None and n_rounds:
+            weights = self._weigh_folds(rows, folds, models, weighting)
+        log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
+        if keeps:
+            training = _averaged(trainings, weights)
+            columns = None if columns is None else np.flatnonzero(training.ensemble.gains())
+            return Fitted(training, training.ensemble.n_rounds, weights, log, columns)
+        rounds = n_rounds
+        if plan.choosing is not None:
+            share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
+            rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
+        run = self._run(rows, engine.fork(), max(rounds, 1))
+        run.training.columns = [] if columns is None else columns.tolist()
+        if not self._loss.weighable and plan.choosing is not None:
+            run.training.shift = self._held_out_shift(rows, folds, models).tolist()
+        elif weights is None and plan.choosing is not None:
+            run.training.scale = [self._held_out_scale(rows, folds, models)]
+        training = self._grow(run, max(rounds, 1), "scboost, all rows")
+        if weights is not None and not training.interrupted:
+            stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
+            ensemble = training.ensemble
+            factors = stretched[: ensemble.n_rounds, None]
+            ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
+        return Fitted(training, training.ensemble.n_rounds, weights, log, columns)
+
+    def _grow_folds(
+        self, rows: Rows, folds: Folds, engines: list[Engine], stopping: Stopping | None, label: str, *, kept: bool
+    ) -> FoldModels:
+        """Grow a model for each fold, in step, and cut them at the best round."""
+        plan = self._plan
+        most = plan.n_rounds // plan.choosing_speed
+        keeps_contributions = plan.weighting is not None or not self._loss.weighable
         contributions: list[list[FloatArray]] = [[] for _ in folds]
         watches = [
             HeldOut(rows, held_out, self._loss, added if keeps_contributions else None, self._measure)
@@ -134,54 +228,74 @@ class Trainer:
         ]
         runs = [
             self._run(
-                rows.only(kept),
-                engine.fork(),
+                rows.only(seen),
+                engine,
                 most,
                 settings=replace(
                     plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
                 ),
                 watch=watches[i],
             )
-            for i, (kept, _) in enumerate(folds)
+            for i, (engine, (seen, _)) in enumerate(zip(engines, folds, strict=True))
         ]
-        label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
-        observer = self._observe(most, label, keeps)
+        observer = self._observe(most, label, kept)
 
         def keep_best() -> None:
             for watch in watches:
                 watch.keep()
 
-        pooled = grow(runs, most, stopping=plan.choosing, observer=observer, on_best=keep_best)
+        pooled = grow(runs, most, stopping=stopping, observer=observer, on_best=keep_best)
         trainings = [run.training for run in runs]
-        runs.clear()  # what their last round has left behind is as large as what the next model needs
         if trainings[0].interrupted:
             raise NoModelYet("interrupted while fold models were grown: there is no model yet")
         n_rounds = int(np.argmin(pooled)) + 1 if plan.choosing is not None and pooled else len(pooled)
         for training in trainings:
             training.ensemble.truncate(n_rounds)
-        weights = None
-        if weighting is not None and n_rounds:
-            weights = self._weigh_folds(rows, folds, trainings, contributions, n_rounds, weighting)
-        log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
-        if keeps:
-            training = _averaged(trainings, weights)
-            return Fitted(training, training.ensemble.n_rounds, weights, log)
-        rounds = n_rounds
-        if plan.choosing is not None:
-            share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
-            rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
-        run = self._run(rows, engine.fork(), max(rounds, 1))
-        if not self._loss.weighable and plan.choosing is not None:
-            run.training.shift = self._held_out_shift(rows, folds, trainings, contributions, n_rounds).tolist()
-        elif weights is None and plan.choosing is not None:
-            run.training.scale = [self._held_out_scale(rows, folds, trainings, watches)]
-        training = self._grow(run, max(rounds, 1), "scboost, all rows")
-        if weights is not None and not training.interrupted:
-            stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
-            ensemble = training.ensemble
-            factors = stretched[: ensemble.n_rounds, None]
-            ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
-        return Fitted(training, training.ensemble.n_rounds, weights, log)
+        return FoldModels(trainings, watches, contributions, pooled, n_rounds)
+
+    def _select_columns(self, rows: Rows, folds: Folds, models: FoldModels) -> tuple[FoldModels, IntArray | None]:
+        """Try fewer columns; return the best models, and the columns of a model on all rows, None for all.
+
+        A column is worth what the loss of held-out rows would rise by without its share in their scores. The columns of
+        a fold's model are chosen by the held-out rows of the other folds: its own tell whether the choice was good.
+        """
+        nothing = models, None
+        if any(watch.best_scores is None for watch in models.watches):
+            return nothing
+        used = np.flatnonzero(sum(training.ensemble.gains() for training in models.trainings) > 0)
+        worths = [self._worths(rows, fold[1], models, i, used) for i, fold in enumerate(folds)]
+
+        def without(least: float, rival: FoldModels) -> tuple[FoldModels, IntArray] | None:
+            """Try the columns of a worth above the least; None if held-out rows are not surely better off."""
+            *of_folds, of_all = (used[_pooled(worths, i).standard_errors() > least] for i in (*range(len(folds)), None))
+            if len(of_all) == len(used) or min(len(part) for part in of_folds) == 0:
+                return None
+            stopping = Race(**vars(self._plan.choosing), rival=tuple(rival.pooled), lag=_LAG)
+            engines = [self._make_engine(rows, part) for part in of_folds]
+            tried = self._grow_folds(rows, folds, engines, stopping, "scboost, columns", kept=False)
+            if min(tried.pooled, default=np.inf) >= min(rival.pooled):
+                return None
+            gain = _pooled([self._gain(rows, fold[1], models, tried, i) for i, fold in enumerate(folds)])
+            return (tried, of_all) if gain.standard_errors()[0] > _SURE else None
+
+        middle = without(_WORTH, models)
+        if middle is None:
+            return without(_LOW_WORTH, models) or nothing
+        return without(_HIGH_WORTH, middle[0]) or middle
+
+    def _worths(self, rows: Rows, held_out: IntArray, models: FoldModels, i: int, used: IntArray) -> Evidence:
+        """Return what the loss of a fold's held-out rows would rise by without each of the columns used."""
+        ensemble, watch = cast("TreeEnsemble", models.trainings[i].ensemble), models.watches[i]
+        parts = [ensemble.explain(X, self._plan.n_threads, by_path=True)[:, :, used] for X in _blocks(rows.X, held_out)]
+        shares = np.concatenate(parts) if parts else np.zeros((0, ensemble.n_outputs, len(used)))
+        losses = watch.row_losses(ensemble)
+        worths = np.array([watch.row_losses(ensemble, share.T) - losses for share in shares.transpose(2, 0, 1)])
+        return Evidence.of(worths, rows.keys()[held_out], rows.targets(held_out).weight)
+
+    def _gain(self, rows: Rows, held_out: IntArray, before: FoldModels, after: FoldModels, i: int) -> Evidence:
+        """Return what other models take from the loss of a fold's held-out rows."""
+        losses = [models.watches[i].row_losses(models.trainings[i].ensemble) for models in (before, after)]
+        return Evidence.of((losses[0] - losses[1])[None], rows.keys()[held_out], rows.targets(held_out).weight)
 
     def _run(
         self,
@@ -234,17 +348,15 @@ class Trainer:
         self,
         rows: Rows,
         folds: Folds,
-        trainings: list[Training],
-        contributions: list[list[FloatArray]],
-        n_rounds: int,
+        models: FoldModels,
         weighting: Weighting,
     ) -> Weights:
         """Weights by round from rows that each fold's model has not seen."""
-        K = self._loss.n_outputs
+        K, n_rounds = self._loss.n_outputs, models.n_rounds
         A = np.zeros((n_rounds, K, len(rows)), dtype=np.float32)
         start = np.zeros((len(rows), K))
         seen = np.zeros(len(rows), dtype=bool)
-        for training, rounds, (_, held_out) in zip(trainings, contributions, folds, strict=True):
+        for training, rounds, (_, held_out) in zip(models.trainings, models.contributions, folds, strict=True):
             for t, h in enumerate(rounds[:n_rounds]):
                 A[t][:, held_out] = training.settings.eta * h
             start[held_out] = training.ensemble.intercept
@@ -254,28 +366,21 @@ class Trainer:
             A, start, rows = A[seen], start[seen], rows.targets(np.flatnonzero(seen))
         return self._learn(A, rows, start, weighting)
 
-    def _held_out_shift(
-        self,
-        rows: Rows,
-        folds: Folds,
-        trainings: list[Training],
-        contributions: list[list[FloatArray]],
-        n_rounds: int,
-    ) -> FloatArray:
+    def _held_out_shift(self, rows: Rows, folds: Folds, models: FoldModels) -> FloatArray:
         """Return what the held-out rows of all folds ask to add to the scores of the chosen round."""
         scores = [
             training.ensemble.intercept[:, None]
             + training.settings.eta
-            * np.sum(rounds[:n_rounds] or np.zeros((1, self._loss.n_outputs, len(numbers))), axis=0)
-            for training, rounds, (_, numbers) in zip(trainings, contributions, folds, strict=True)
+            * np.sum(rounds[: models.n_rounds] or np.zeros((1, self._loss.n_outputs, len(numbers))), axis=0)
+            for training, rounds, (_, numbers) in zip(models.trainings, models.contributions, folds, strict=True)
         ]
         held_out = rows.targets(np.concatenate([numbers for _, numbers in folds]))
         return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
 
-    def _held_out_scale(self, rows: Rows, folds: Folds, trainings: list[Training], watches: list[HeldOut]) -> float:
+    def _held_out_scale(self, rows: Rows, folds: Folds, models: FoldModels) -> float:
         """Return the factor of all rounds that the held-out rows of all folds ask for at the chosen round."""
         start, added = [], []
-        for training, watch in zip(trainings, watches, strict=True):
+        for training, watch in zip(models.trainings, models.watches, strict=True):
             if watch.best_scores is None:
                 return 1.0
             intercept = training.ensemble.intercept[:, None]
@@ -311,6 +416,21 @@ class Trainer:
                 stacklevel=5,
             )
         return found
+
+
+def _pooled(evidence: list[Evidence], without: int | None = None) -> Evidence:
+    """Add up the evidence of all folds, or of all but one."""
+    return reduce(operator.add, (part for i, part in enumerate(evidence) if i != without))
+
+
+def _blocks(X: Any, chosen: IntArray) -> Iterator[Any]:
+    """Go through some rows of a matrix, a block of bounded size at a time."""
+    done = 0
+    for part in X if isinstance(X, Paged) else (X,):
+        own = chosen[(chosen >= done) & (chosen < done + part.shape[0])] - done
+        done += part.shape[0]
+        size = max(_BLOCK_VALUES // X.shape[1], 1)
+        yield from (part[own[first : first + size]] for first in range(0, len(own), size))
 
 
 def _of_all_workers(A: FloatArray, rows: Rows, start: FloatArray) -> tuple[FloatArray, Rows, FloatArray]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import FloatArray, IntArray, Paged, kernels, map_blocks
+from scboost._arrays import FloatArray, IntArray, Paged, kernels, map_blocks, take_columns
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
 from scboost.boosting.workers import workers
@@ -45,6 +45,8 @@ class XGBoostEngine(Engine):
         XGBoost parameters of the trees.
     categorical : sequence of bool, optional
         Which columns hold category codes.
+    columns : ndarray of int, optional
+        Numbers of the columns that trees may use; all by default.
     colsample : float in (0, 1], default=1.0
         Share of the columns offered to each round's trees.
     sample_weight : ndarray of shape (n,), optional
@@ -64,12 +66,18 @@ class XGBoostEngine(Engine):
         params: dict[str, Any],
         *,
         categorical: npt.NDArray[np.bool_] | None = None,
+        columns: IntArray | None = None,
         colsample: float = 1.0,
         sample_weight: FloatArray | None = None,
         max_bin: int = 256,
         n_jobs: int = 1,
     ) -> None:
         xgb = import_xgboost()
+        self._columns = columns
+        self._monotone = params.get("monotone_constraints")
+        if columns is not None:
+            X, params = take_columns(X, columns), _of_columns(params, columns)
+            categorical = None if categorical is None else categorical[columns]
         types = feature_types(categorical)
         options = {"max_bin": max_bin, "nthread": n_jobs}
         if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
@@ -118,7 +126,6 @@ class XGBoostEngine(Engine):
         self._one_scale = params["min_split_loss"] > 0 or params["alpha"] > 0
         self._unit = 1.0
         self._reader = ObjectReader()
-        self._monotone = params.get("monotone_constraints")
         self._renew()
 
     def _renew(self, seed: int = 0) -> None:
@@ -160,7 +167,7 @@ class XGBoostEngine(Engine):
                 norm[:] = norm.max()
             weight_unit = _unit(mass / n)
             size = np.sqrt(max(mass, n) / weight_unit)
-            scale = np.where(norm > 0, norm / size, 1).astype(np.float32)
+            scale = np.where(norm > 0, np.maximum(norm / size, _TINY), 1).astype(np.float32)
             return min(_unit(bend / (mass * len(energies))) * weight_unit, _LARGEST_UNIT), scale
 
         return units
@@ -205,6 +212,9 @@ class XGBoostEngine(Engine):
             gains = tree["loss_changes"] * min(scale[k] ** 2 / np.float32(unit), _LARGEST)
             tree["loss_changes"] = np.minimum(gains, _LARGEST)
             tree["sum_hessian"] *= np.float32(unit)
+            if self._columns is not None:
+                split = tree["left_children"] != -1
+                tree["split_indices"][split] = self._columns[tree["split_indices"][split]]
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
         return learners
 
@@ -255,6 +265,18 @@ class XGBoostEngine(Engine):
 def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:
     """Column types as XGBoost names them, or None if no column is categorical."""
     return None if categorical is None else ["c" if c else "float" for c in categorical]
+
+
+def _of_columns(params: dict[str, Any], columns: IntArray) -> dict[str, Any]:
+    """Constraints of some of the columns, by their numbers among these."""
+    params = dict(params)
+    if "monotone_constraints" in params:
+        params["monotone_constraints"] = tuple(params["monotone_constraints"][j] for j in columns)
+    if "interaction_constraints" in params:
+        place = {int(j): i for i, j in enumerate(columns)}
+        groups = [[place[j] for j in group if j in place] for group in params["interaction_constraints"]]
+        params["interaction_constraints"] = [group for group in groups if group] or [[i] for i in place.values()]
+    return params
 
 
 def _unit(mean: float) -> float:
