@@ -130,18 +130,20 @@ def _tuned(library: str, classification: Mapping[str, Any], regression: Mapping[
 
 
 DEFAULT, FAST, BEST = "SCBoost", "SCBoost fast", "SCBoost best"
-NO_PROJECTION, NO_EXPLORATION = "SCBoost without projection", "SCBoost without exploration"
+ALL_COLUMNS = "SCBoost with all columns"
+NO_PROJECTION, NO_EXPLORATION = f"{ALL_COLUMNS}, without projection", f"{ALL_COLUMNS}, without exploration"
 FIRST, PLAIN, LONG = "SCBoost 0.1.0", "plain boosting", "SCBoost, 1,000 rounds"
 OURS: dict[str, Method] = {
     DEFAULT: Method(SCBOOST, measured=True),
     FAST: Method(SCBOOST, {"preset": "fast"}, measured=True),
     FIRST: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "max_bin": 256}, measured=True),
     PLAIN: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "projection_strength": 0.0}, measured=True),
-    NO_PROJECTION: Method(SCBOOST, {"projection_strength": 0.0}, measured=True),
-    NO_EXPLORATION: Method(SCBOOST, {"exploration": 0.0}, measured=True),
+    ALL_COLUMNS: Method(SCBOOST, {"column_selection": False}, measured=True),
+    NO_PROJECTION: Method(SCBOOST, {"column_selection": False, "projection_strength": 0.0}, measured=True),
+    NO_EXPLORATION: Method(SCBOOST, {"column_selection": False, "exploration": 0.0}, measured=True),
     BEST: Method(SCBOOST, {"preset": "best"}),
 }
-EVERYWHERE = (DEFAULT, FAST, FIRST)
+EVERYWHERE = (DEFAULT, ALL_COLUMNS, FAST, FIRST)
 """Those of ours that are run on all sets, and not only on those with two classes."""
 AT_100 = ("CatBoost, 100 rounds", "LightGBM", "XGBoost", "HistGradientBoosting", "random forest", "GradientBoosting")
 AT_OWN = ("CatBoost", *AT_100[1:])

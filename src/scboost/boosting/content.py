@@ -20,6 +20,7 @@ from scboost._arrays import FloatArray, IntArray, Keys, Paged, kernels, map_bloc
 from scboost.boosting.workers import contents, quantiles, workers
 
 _ALL = slice(None)
+_GROUPS = 256  # of rows, whose sums tell how sure a mean is
 _LEVELS = 12  # bits of a draw that are looked up: 4,096 normal numbers stay in cache
 _NORMAL = special.ndtri((np.arange(1 << _LEVELS) + 0.5) / (1 << _LEVELS))
 _NORMAL = (_NORMAL / np.sqrt(np.mean(_NORMAL**2))).astype(np.float32)
@@ -51,6 +52,37 @@ def row_keys(X: Any) -> Keys:
         size = max(1, (1 << 16) // max(X.shape[1], 1))  # of which the numbers of 64 bits stay in cache
         map_blocks(lambda rows: np.matmul(_bits(X[rows]), factors, out=keys[rows]), len(X), size)
     return mix64(keys)
+
+
+def standard_errors(values: FloatArray, keys: Keys, sample_weight: FloatArray | None = None) -> float:
+    """By how many standard errors the mean of a quantity lies above 0, over the rows of all workers; 0 if it is 0.
+
+    The error is that of the sums over groups of rows. Rows with the same content share a group, so that repeating a row
+    is giving it weight; the unit of the weights does not matter.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The quantity.
+    keys : ndarray of shape (n,)
+        From :func:`row_keys`.
+    sample_weight : ndarray of shape (n,), optional
+        Row weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 1))
+    >>> round(standard_errors(X[:, 0] + 0.05, row_keys(X)), 1)  # 0.05 is five times 1 / sqrt(10,000)
+    5.3
+    """
+    groups = (keys % np.uint64(_GROUPS)).astype(np.intp)
+    w = np.ones(len(keys)) if sample_weight is None else sample_weight.astype(np.float64)
+    parts = [np.bincount(groups, weights=amounts, minlength=_GROUPS) for amounts in (values * w, w)]
+    sums, masses = workers().sum(np.array(parts))
+    total = float(sums.sum())
+    error = float(np.sqrt(np.sum((sums - total / masses.sum() * masses) ** 2)))
+    return total / error if error > 0 else 0.0
 
 
 class Draws:

@@ -423,11 +423,11 @@ class HeldOut:
         """Keep the scores of the newest round, of shape (K, m), as the best so far."""
         self.best_scores = self._scores
 
-    def row_losses(self, ensemble: Ensemble, without: FloatArray | float = 0.0) -> FloatArray:
-        """Loss of each row at the scores kept, of shape (m,), or at these without a part of shape (K, m)."""
+    def row_losses(self, ensemble: Ensemble) -> FloatArray:
+        """Loss of each row at the scores kept, of shape (m,)."""
         if self.best_scores is None:
             raise ValueError("no scores were kept")
-        return self._loss.row_losses(self._y - self._shift(ensemble), self.best_scores.astype(np.float64) - without)
+        return self._loss.row_losses(self._y - self._shift(ensemble), self.best_scores.astype(np.float64))
 
     def _shift(self, ensemble: Ensemble) -> float:
         return float(ensemble.intercept[0]) if self._loss.translation_invariant else 0.0

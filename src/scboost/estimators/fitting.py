@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from scboost._arrays import FloatArray, IntArray, Paged
-from scboost.boosting.content import content_folds, content_sample
+from scboost._arrays import FloatArray, IntArray
+from scboost.boosting.content import content_folds, content_sample, standard_errors
 from scboost.boosting.ensemble import Ensemble
-from scboost.boosting.evidence import Evidence
 from scboost.boosting.learners import Engine
 from scboost.boosting.loop import ProjectorMaker, Settings
 from scboost.boosting.losses import Loss
@@ -35,17 +32,15 @@ from scboost.boosting.training import (
 from scboost.boosting.workers import workers
 from scboost.estimators.parameters import Plan, Weighting
 from scboost.weighting import Weights, learn_scale, learn_weights
-from scboost.xgb.ensemble import TreeEnsemble
 
 # A model on all rows bears more rounds than its larger sample alone accounts for.
 _MORE_ROUNDS = 1.12
 
-# Columns whose worth is at most so many standard errors above 0 are left out in a trial; more of them if that is a
-# success, fewer if not. It is one if the loss falls by so many standard errors, and ends after so many rounds behind.
-_WORTH, _LOW_WORTH, _HIGH_WORTH = 1.0, 0.0, 2.0
+# Columns with at most so many times the mean gain are left out in a trial; more of them if that is a success,
+# fewer if not. It is one if held-out losses fall by so many standard errors, and ends after so many rounds behind.
+_GAIN, _LOW_GAIN, _HIGH_GAIN = 1.0, 0.5, 2.0
 _SURE = 2.0
 _LAG = 10
-_BLOCK_VALUES = 2**22  # of shares of columns in scores that are in memory at a time
 
 _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
 
@@ -256,46 +251,31 @@ class Trainer:
     def _select_columns(self, rows: Rows, folds: Folds, models: FoldModels) -> tuple[FoldModels, IntArray | None]:
         """Try fewer columns; return the best models, and the columns of a model on all rows, None for all.
 
-        A column is worth what the loss of held-out rows would rise by without its share in their scores. The columns of
-        a fold's model are chosen by the held-out rows of the other folds: its own tell whether the choice was good.
+        The columns of a fold's model are chosen by their gains in the model of that fold, which has not seen the rows
+        that tell whether the choice was good.
         """
         nothing = models, None
-        if any(watch.best_scores is None for watch in models.watches):
+        gains = np.array([training.ensemble.gains() for training in models.trainings])
+        if not gains.any(axis=1).all():
             return nothing
-        used = np.flatnonzero(sum(training.ensemble.gains() for training in models.trainings) > 0)
-        worths = [self._worths(rows, fold[1], models, i, used) for i, fold in enumerate(folds)]
+        gains /= gains.mean(axis=1, keepdims=True)
 
         def without(least: float, rival: FoldModels) -> tuple[FoldModels, IntArray] | None:
-            """Try the columns of a worth above the least; None if held-out rows are not surely better off."""
-            *of_folds, of_all = (used[_pooled(worths, i).standard_errors() > least] for i in (*range(len(folds)), None))
-            if len(of_all) == len(used) or min(len(part) for part in of_folds) == 0:
+            """Try the columns with a gain above the least; None if held-out rows are not surely better off."""
+            *of_folds, of_all = (np.flatnonzero(part > least) for part in (*gains, gains.mean(axis=0)))
+            if len(of_all) == gains.shape[1]:
                 return None
             stopping = Race(**vars(self._plan.choosing), rival=tuple(rival.pooled), lag=_LAG)
             engines = [self._make_engine(rows, part) for part in of_folds]
             tried = self._grow_folds(rows, folds, engines, stopping, "scboost, columns", kept=False)
             if min(tried.pooled, default=np.inf) >= min(rival.pooled):
                 return None
-            gain = _pooled([self._gain(rows, fold[1], models, tried, i) for i, fold in enumerate(folds)])
-            return (tried, of_all) if gain.standard_errors()[0] > _SURE else None
+            return (tried, of_all) if _certainty(rows, folds, models, tried) > _SURE else None
 
-        middle = without(_WORTH, models)
+        middle = without(_GAIN, models)
         if middle is None:
-            return without(_LOW_WORTH, models) or nothing
-        return without(_HIGH_WORTH, middle[0]) or middle
-
-    def _worths(self, rows: Rows, held_out: IntArray, models: FoldModels, i: int, used: IntArray) -> Evidence:
-        """Return what the loss of a fold's held-out rows would rise by without each of the columns used."""
-        ensemble, watch = cast("TreeEnsemble", models.trainings[i].ensemble), models.watches[i]
-        parts = [ensemble.explain(X, self._plan.n_threads, by_path=True)[:, :, used] for X in _blocks(rows.X, held_out)]
-        shares = np.concatenate(parts) if parts else np.zeros((0, ensemble.n_outputs, len(used)))
-        losses = watch.row_losses(ensemble)
-        worths = np.array([watch.row_losses(ensemble, share.T) - losses for share in shares.transpose(2, 0, 1)])
-        return Evidence.of(worths, rows.keys()[held_out], rows.targets(held_out).weight)
-
-    def _gain(self, rows: Rows, held_out: IntArray, before: FoldModels, after: FoldModels, i: int) -> Evidence:
-        """Return what other models take from the loss of a fold's held-out rows."""
-        losses = [models.watches[i].row_losses(models.trainings[i].ensemble) for models in (before, after)]
-        return Evidence.of((losses[0] - losses[1])[None], rows.keys()[held_out], rows.targets(held_out).weight)
+            return without(_LOW_GAIN, models) or nothing
+        return without(_HIGH_GAIN, middle[0]) or middle
 
     def _run(
         self,
@@ -418,19 +398,16 @@ class Trainer:
         return found
 
 
-def _pooled(evidence: list[Evidence], without: int | None = None) -> Evidence:
-    """Add up the evidence of all folds, or of all but one."""
-    return reduce(operator.add, (part for i, part in enumerate(evidence) if i != without))
-
-
-def _blocks(X: Any, chosen: IntArray) -> Iterator[Any]:
-    """Go through some rows of a matrix, a block of bounded size at a time."""
-    done = 0
-    for part in X if isinstance(X, Paged) else (X,):
-        own = chosen[(chosen >= done) & (chosen < done + part.shape[0])] - done
-        done += part.shape[0]
-        size = max(_BLOCK_VALUES // X.shape[1], 1)
-        yield from (part[own[first : first + size]] for first in range(0, len(own), size))
+def _certainty(rows: Rows, folds: Folds, before: FoldModels, after: FoldModels) -> float:
+    """By how many standard errors held-out losses fall from one set of models to another; 0 if a fold has no trees."""
+    if any(watch.best_scores is None for models in (before, after) for watch in models.watches):
+        return 0.0
+    numbers = np.concatenate([held_out for _, held_out in folds])
+    losses, other = (
+        np.concatenate([w.row_losses(t.ensemble) for w, t in zip(m.watches, m.trainings, strict=True)])
+        for m in (before, after)
+    )
+    return standard_errors(losses - other, rows.keys()[numbers], rows.targets(numbers).weight)
 
 
 def _of_all_workers(A: FloatArray, rows: Rows, start: FloatArray) -> tuple[FloatArray, Rows, FloatArray]:

@@ -171,9 +171,9 @@ PARAMETERS = """\
         20,000. Folds are cut by the values in the rows: equal rows share a fold.
     column_selection : bool, default=True
         Whether the folds that choose the number of rounds choose the columns, too, up to 20,000 rows: the fold models
-        are grown again without the columns whose splits do held-out rows no good, and if these rows are surely better
-        off, the model on all rows is offered the other columns only. See ``selected_columns_``. Another metric than the
-        loss, ``X_val`` and ``estimator`` leave all columns.
+        are grown again without the columns that had the least gain, and if held-out rows are surely better off, by two
+        standard errors, the model on all rows is offered the other columns only. See ``selected_columns_``. With
+        ``early_stopping_metric``, ``X_val`` or ``estimator``, all columns stay.
     early_stopping : bool, default=False
         Whether to stop when the loss on validation rows no longer improves, and keep the rounds up to the best.
     early_stopping_metric : str, callable or None, default=None

@@ -202,16 +202,10 @@ class TreeEnsemble(Ensemble):
         trees: FloatArray = np.asarray(margin).reshape(-1, self.n_outputs).T
         return self.intercept[:, None] + trees
 
-    def explain(self, X: Any, n_jobs: int = 1, *, by_path: bool = False) -> FloatArray:
-        """Shares of the columns in the scores, of shape (n, K, d + 1), the mean score in the last place.
-
-        They are SHAP values, or, by path, the sums of what the splits on a column add on the way to a row's leaves,
-        which is much faster.
-        """
+    def explain(self, X: Any, n_jobs: int = 1) -> FloatArray:
+        """Shares of the columns in the scores, of shape (n, K, d + 1), the mean score in the last place."""
         matrix = self.prepare(X, n_jobs)
-        shares = self.centred_booster(n_jobs).predict(
-            matrix, pred_contribs=True, approx_contribs=by_path, validate_features=False
-        )
+        shares = self.centred_booster(n_jobs).predict(matrix, pred_contribs=True, validate_features=False)
         shares = shares.reshape(matrix.num_row(), self.n_outputs, -1).astype(np.float64)
         shares[:, :, -1] += self.intercept
         return np.asarray(shares)

@@ -1,0 +1,152 @@
+"""Columns that held-out rows choose, together with the number of rounds."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor
+from scboost.boosting.content import row_keys, standard_errors
+from scboost.boosting.training import Race
+
+pytest.importorskip("xgboost")
+from scboost.xgb.engine import XGBoostEngine
+
+QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "random_state": 0, "n_jobs": 1}
+CHOOSING = {**QUICK, "cv": 3}
+
+
+def mostly_noise(n=400, n_noise=80, n_classes=2):
+    """A target that follows from the first three columns; the others have nothing to say. Few distinct values."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3 + n_noise)).round(1)
+    score = X[:, 0] + 2 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
+    return X, score if n_classes == 0 else np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_columns_of_noise_are_left_out_and_new_rows_are_predicted_better(n_classes):
+    X, y = mostly_noise(1400, n_classes=n_classes)
+    cls = SCBoostClassifier if n_classes else SCBoostRegressor
+    some, all_ = (cls(**CHOOSING, column_selection=selects).fit(X[:400], y[:400]) for selects in (True, False))
+    assert {0, 1, 2} <= set(some.selected_columns_.tolist())
+    assert len(some.selected_columns_) < 45
+    assert not hasattr(all_, "selected_columns_")
+    if n_classes:
+        losses = [log_loss(y[400:], model.predict_proba(X[400:])) for model in (some, all_)]
+    else:
+        losses = [np.mean((y[400:] - model.predict(X[400:])) ** 2) for model in (some, all_)]
+    assert losses[0] < 0.95 * losses[1]
+
+
+def test_what_is_left_out_is_not_asked_for():
+    X, y = mostly_noise()
+    model = SCBoostClassifier(**CHOOSING).fit(X, y)
+    left_out = np.setdiff1d(np.arange(X.shape[1]), model.selected_columns_)
+    assert len(left_out) > 10
+    assert not model.feature_importances_[left_out].any()
+    other = X.copy()
+    other[:, left_out] = np.nan
+    np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(X))
+
+
+def test_columns_that_all_matter_are_all_kept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = (X.sum(axis=1) + 0.3 * rng.normal(size=600) > 0).astype(int)
+    some, all_ = (SCBoostClassifier(**CHOOSING, column_selection=selects).fit(X, y) for selects in (True, False))
+    assert not hasattr(some, "selected_columns_")
+    np.testing.assert_array_equal(some.predict_proba(X), all_.predict_proba(X))
+
+
+def test_fold_models_that_are_kept_have_columns_of_their_own():
+    X, y = mostly_noise()
+    model = SCBoostClassifier(**QUICK, preset="best").fit(X, y)
+    used = np.flatnonzero(model.feature_importances_)
+    np.testing.assert_array_equal(used, model.selected_columns_)
+    assert {0, 1, 2} <= set(used.tolist())
+    assert len(used) < 40
+
+
+def test_whole_weights_are_repetitions():
+    X, y = mostly_noise()
+    weight = np.random.default_rng(1).integers(1, 4, size=len(y))
+    repeated = np.repeat(np.arange(len(y)), weight)
+    one = SCBoostClassifier(**CHOOSING).fit(X, y, weight)
+    other = SCBoostClassifier(**CHOOSING).fit(X[repeated], y[repeated])
+    np.testing.assert_array_equal(one.selected_columns_, other.selected_columns_)
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-5)
+
+
+def test_rows_in_batches_give_the_model_of_rows_in_memory(tmp_path):
+    X, y = mostly_noise()
+    batches = Batches(lambda: ((X[rows], y[rows]) for rows in np.array_split(np.arange(len(y)), 3)), folder=tmp_path)
+    one, other = (SCBoostClassifier(**CHOOSING).fit(*rows) for rows in ((X, y), (batches,)))
+    np.testing.assert_array_equal(one.selected_columns_, other.selected_columns_)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+def test_a_resumed_fit_keeps_its_columns(tmp_path):
+    X, y = mostly_noise()
+    checkpoint = Checkpoint(tmp_path / "model", every=7)
+    whole = SCBoostClassifier(**CHOOSING, callbacks=[checkpoint]).fit(X, y)
+    partly = checkpoint.load()
+    assert partly.n_estimators_ < whole.n_estimators_
+    resumed = partly.fit(X, y)
+    np.testing.assert_array_equal(resumed.selected_columns_, whole.selected_columns_)
+    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+
+
+def test_an_engine_on_some_columns_grows_the_trees_of_a_matrix_of_these():
+    X, y = mostly_noise()
+    columns = np.array([1, 4, 7, 0])
+    params = {"max_depth": 4}
+    signs = np.zeros(X.shape[1], dtype=int)
+    signs[0] = 1
+    groups = [[0, 1], [7, 20], [30]]
+    some = {"monotone_constraints": tuple(signs.tolist()), "interaction_constraints": groups}
+    own = {"monotone_constraints": tuple(signs[columns].tolist()), "interaction_constraints": [[3, 0], [2]]}
+    target, curvature = (y - 0.5).astype(np.float32)[None], np.full((1, len(y)), 0.25, dtype=np.float32)
+    engines = (
+        XGBoostEngine(X, 1, {**params, **some}, columns=columns),
+        XGBoostEngine(X[:, columns], 1, {**params, **own}),
+    )
+    (one,), (other,) = (engine.grow(target.copy(), curvature, 0) for engine in engines)
+    np.testing.assert_array_equal(one.leaf, other.leaf)
+    split = one.model["left_children"] != -1
+    assert len(set(one.model["split_indices"][split])) > 1
+    np.testing.assert_array_equal(one.model["split_indices"][split], columns[other.model["split_indices"][split]])
+    values = np.random.default_rng(0).normal(size=len(one.nodes))
+    obeyed = [engine.constrain(tree, values, curvature[0]) for engine, tree in zip(engines, (one, other), strict=True)]
+    np.testing.assert_array_equal(*obeyed)
+    assert (obeyed[0] != values).any()
+
+
+def test_standard_errors_know_neither_the_unit_of_the_weights_nor_repetitions():
+    rng = np.random.default_rng(0)
+    X, values = rng.normal(size=(5000, 2)), rng.normal(size=5000) + 0.05
+    keys = row_keys(X)
+    classical = values.mean() / (values.std() / np.sqrt(5000))
+    assert standard_errors(values, keys) == pytest.approx(classical, rel=0.15)
+    assert standard_errors(-values, keys) == pytest.approx(-standard_errors(values, keys))
+    weight = rng.integers(0, 4, size=5000)
+    repeated = np.repeat(np.arange(5000), weight)
+    sure = standard_errors(values, keys, weight)
+    assert standard_errors(values[repeated], keys[repeated]) == pytest.approx(sure)
+    assert standard_errors(values, keys, weight * 1e6) == pytest.approx(sure)
+    assert standard_errors(np.zeros(5000), keys) == 0
+
+
+def test_a_race_ends_behind_the_rival_or_without_improvement():
+    race = Race(patience=5, tol=0.0, rival=(3.0, 2.0, 1.0, 0.5), lag=2)
+    assert not race.reached([3.1, 1.9, 1.1])  # behind once
+    assert race.reached([2.9, 2.1, 1.1])
+    assert not race.reached([2.9, 1.9, 1.1, 0.4])
+    assert not race.reached([2.9, 2.1, 0.9, 0.6, 0.7, 0.55])  # the rival has stopped
+    assert race.reached([2.9, 1.9, 0.9, 0.4, *[0.5] * 5])
+
+
+@pytest.mark.parametrize("reason", [{"early_stopping_metric": "roc_auc"}, {"n_estimators": 20}, {"preset": "fast"}])
+def test_all_columns_stay_where_the_loss_on_folds_does_not_choose(reason):
+    X, y = mostly_noise()
+    model = SCBoostClassifier(**{**QUICK, **reason}).fit(X, y)
+    assert not hasattr(model, "selected_columns_")
