@@ -35,6 +35,14 @@ def rounded(n=1500, n_classes=2, seed=0):
     return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
 
 
+def mostly_noise(n=800, n_noise=40, n_classes=2):
+    """A target that follows from the first three columns; the others have nothing to say. Few distinct values."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3 + n_noise)).round(1)
+    score = X[:, 0] + 2 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
+    return X, score if n_classes == 0 else np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
 def coloured():
     """Table with a categorical column, and a binary target that depends on it."""
     import pandas as pd

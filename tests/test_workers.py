@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from data_makers import rounded, two_classes
+from data_makers import mostly_noise, rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import Draws, content_folds, row_keys
 from scboost.boosting.losses import QuantileLoss
@@ -105,6 +105,16 @@ def test_two_workers_fit_the_model_of_one_process(name):
     np.testing.assert_allclose(getattr(shared, predict)(X), expected, rtol=1e-6, atol=1e-6)
     assert len(np.unique(expected)) > 10
     np.testing.assert_allclose(shared.training_log_["loss"], alone.training_log_["loss"], rtol=1e-7)
+
+
+def test_two_workers_choose_the_columns_of_one_process():
+    X, y = mostly_noise()
+    estimator = SCBoostClassifier(learning_rate=0.3, n_iter_no_change=8, cv=3, random_state=0, n_jobs=1)
+    alone = estimator.fit(X, y)
+    assert len(alone.selected_columns_) < 6
+    shared, _ = fit_shared(estimator, [Part(X[rows], y[rows], None) for rows in cut(len(y), [300])])
+    np.testing.assert_allclose(shared.predict_proba(X), alone.predict_proba(X), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(shared.selected_columns_, alone.selected_columns_)
 
 
 @pytest.mark.parametrize("places", [[], [0], [1499], [300, 700, 1100], [0, 750, 750]], ids=str)
