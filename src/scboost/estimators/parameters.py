@@ -99,10 +99,10 @@ PARAMETERS = """\
     preset : {"default", "fast", "best"}, default="default"
         What "auto" stands for. "default": the data choose the number of rounds on held-out rows, then one model is
         fitted on all rows, whose trees get the common factor that the held-out rows ask for, and, where that is surely
-        better, without columns that do no good; two and a half times the cost of one fit, up to four with columns to
-        leave out. "fast": 100 rounds, one fit; "auto" is
-        then 0.7 for the projection of every loss that has one, and four fifths of the usual learning rate. "best":
-        five fold models, whose rounds are chosen and weighted out of fold, are kept and averaged; five fits.
+        better, without columns that do no good; about three times the cost of one fit. "fast": 100 rounds, one fit;
+        "auto" is then 0.7 for the projection of every loss that has one, and four fifths of the usual learning rate.
+        "best": five fold models, whose rounds are chosen and weighted out of fold, are kept and averaged; five fits or
+        more.
     n_estimators : int or "auto", default="auto"
         Number of boosting rounds. "auto" chooses it, up to 1,000, by the loss on rows that the trees have not seen:
         those of ``X_val`` if given, else those that ``cv`` holds out; see also ``preset``. It is 100 where fewer than
