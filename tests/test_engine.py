@@ -434,3 +434,13 @@ def test_estimator_engine_gives_each_output_its_own_seed_and_learner():
     assert len(set(seeds)) == 2
     assert all(0 <= seed < 2**32 for seed in seeds)
     np.testing.assert_allclose(learners[0].predictions(), -learners[1].predictions())
+
+
+def test_a_target_too_small_for_a_number_of_single_precision_is_divided_by_no_zero():
+    X = np.arange(20.0)[:, None]
+    engine = XGBoostEngine(X, 1, {})
+    curvature = np.ones((1, 20), dtype=np.float32)
+    _, scale = measured = engine.measure(np.array([1e-90]), curvature)()
+    assert scale[0, 0] > 0
+    (learner,) = engine.grow(np.full((1, 20), 1e-45, dtype=np.float32), curvature, 0, measured)
+    assert np.isfinite(learner.values).all()

@@ -487,7 +487,8 @@ def longer_text(page: Page) -> str:
     chosen, fixed = ([by_set[name] for name in ALL] for by_set in (own, far[LONG]))
     return (
         f"1,000 rounds asked for explicitly change the log-loss by {np.mean(list(change.values())):+.4f} on average\n"
-        "against the rounds that the data choose, both with all columns. How far a model goes is its rate times its rounds: the data choose\n"
+        "against the rounds that the data choose, both with all columns. How far a model goes is its rate times its\n"
+        "rounds: the data choose\n"
         f"{min(chosen):.0f} to {max(chosen):.0f}, 1,000 rounds go {min(fixed):.0f} to {max(fixed):.0f}, by the number "
         "of rows alone: too far for some sets,\nnot far enough for others, and no rate suits all. "
         f"The largest rises, and in brackets how far\nthe data and 1,000 rounds go: {named}."
