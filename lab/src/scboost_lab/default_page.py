@@ -282,6 +282,7 @@ def page_text(directory: Path) -> str:
         tried=tried_table(page, "default", "log_loss"),
         tried_all=tried_table(page, "default, all sets", "log_loss"),
         tried_factor=tried_table(page, "with the factor", "log_loss"),
+        tried_columns=tried_table(page, "columns", "log_loss"),
         tried_short=prototype_table(page, "20 rounds", SHORT_REFERENCE),
         tried_numbers=tried_table(page, "default, numbers", "RMSE"),
         tried_fast=tried_table(page, "fast", "log_loss"),
