@@ -51,6 +51,13 @@ def test_columns_that_all_matter_are_all_kept():
     np.testing.assert_array_equal(some.predict_proba(X), all_.predict_proba(X))
 
 
+def test_the_only_column_stays():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    model = SCBoostClassifier(**CHOOSING).fit(X, X[:, 0] > rng.normal(size=200))
+    assert not hasattr(model, "selected_columns_")
+
+
 def test_fold_models_that_are_kept_have_columns_of_their_own():
     X, y = mostly_noise()
     model = SCBoostClassifier(**QUICK, preset="best").fit(X, y)

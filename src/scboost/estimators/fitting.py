@@ -263,7 +263,7 @@ class Trainer:
         def without(least: float, rival: FoldModels) -> tuple[FoldModels, IntArray] | None:
             """Try the columns with a gain above the least; None if held-out rows are not surely better off."""
             *of_folds, of_all = (np.flatnonzero(part > least) for part in (*gains, gains.mean(axis=0)))
-            if len(of_all) == gains.shape[1]:
+            if len(of_all) == gains.shape[1] or min(len(part) for part in (*of_folds, of_all)) == 0:
                 return None
             stopping = Race(**vars(self._plan.choosing), rival=tuple(rival.pooled), lag=_LAG)
             engines = [self._make_engine(rows, part) for part in of_folds]
