@@ -58,6 +58,13 @@ def test_the_only_column_stays():
     assert not hasattr(model, "selected_columns_")
 
 
+def test_too_few_rows_to_choose_on_choose_no_columns():
+    X, y = mostly_noise(18)
+    model = SCBoostClassifier(preset="best", random_state=0, n_jobs=1).fit(X, y)
+    assert model.n_estimators_ == 500
+    assert not hasattr(model, "selected_columns_")
+
+
 def test_fold_models_that_are_kept_have_columns_of_their_own():
     X, y = mostly_noise()
     model = SCBoostClassifier(**QUICK, preset="best").fit(X, y)

@@ -14,6 +14,7 @@ from scboost_lab.datasets import capped, matrix
 from scboost_lab.default_page import Page, Standing, common_folds
 from scboost_lab.default_study import (
     ALL,
+    ALL_COLUMNS,
     AT_OWN,
     BEST,
     CHOOSE,
@@ -220,7 +221,7 @@ def write_results(directory, better):
                 }
                 row |= {"AUC": 1 - loss, "ACC": 1 - loss, "F1": 1 - loss, "n_trees": 100 if ours else 1000}
                 row |= {"effective_rank": 50 + 400 * better * ours, "redundancy": 0.5 - better * ours}
-                row |= {"learning_rate": 0.05 if task.method == DEFAULT else 0.01}
+                row |= {"learning_rate": 0.05 if task.method == ALL_COLUMNS else 0.01}
                 row |= {"below": 0.95 if task.setting.endswith("0.95") else 0.05, "status": "ok"}
                 writer.writerow({k: v for k, v in row.items() if k in writer.fieldnames})
 

@@ -382,7 +382,7 @@ class Plan:
 
     def without_choosing(self, n_rounds: int) -> Plan:
         """Return the plan for data that have too few rows to choose the number of rounds on."""
-        return replace(self, n_rounds=n_rounds, choosing=None, choosing_speed=1)
+        return replace(self, n_rounds=n_rounds, choosing=None, choosing_speed=1, selects_columns=False)
 
 
 def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool) -> Plan:
