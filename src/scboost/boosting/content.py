@@ -74,7 +74,7 @@ def standard_errors(values: FloatArray, keys: Keys, sample_weight: FloatArray | 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(10_000, 1))
     >>> round(standard_errors(X[:, 0] + 0.05, row_keys(X)), 1)  # 0.05 is five times 1 / sqrt(10,000)
-    5.3
+    5.5
     """
     groups = (keys % np.uint64(_GROUPS)).astype(np.intp)
     w = np.ones(len(keys)) if sample_weight is None else sample_weight.astype(np.float64)

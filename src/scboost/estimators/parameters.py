@@ -475,7 +475,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
             and estimator.column_selection
             and estimator.estimator is None
             and estimator.early_stopping_metric is None
-            and rows.size() <= _FOLDS_BY_ROWS[-1][0]
+            and rows.size() <= _FOLDS_BY_ROWS[-1][0]  # beyond, a single fold would judge, and noise does less harm
         ),
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
