@@ -311,3 +311,9 @@ def test_quantile_steps_of_several_leaves_are_independent():
     e = np.array([9.0, 1.0, 7.0, 3.0, 8.0, 2.0])
     steps = QuantileLoss(0.5).leaf_steps(leaf, 3, e, np.zeros(6), np.zeros(6), np.ones(6), None, 1.0)()
     np.testing.assert_array_equal(steps, [2.0, 0.0, 8.0])
+
+
+def test_the_log_odds_of_a_rare_negative_keep_their_digits():
+    weight = np.array([3.2, 877490.7, 2440479.1, 4.8e-05, 2.4e-06])
+    found = LogisticLoss().initial_score(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), weight)
+    assert found[0] == pytest.approx(np.log(weight[:4].sum() / weight[4]), rel=1e-13)

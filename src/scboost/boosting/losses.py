@@ -29,6 +29,7 @@ _TARGET_SPANS = (1e-15, 1e15)
 _LONGEST_STEP = 30.0
 # Smallest mean of a count: a diverging fit, or a fold without any count, must leave something to divide by.
 _LOWEST_MEAN = np.float32(1e-30)
+_NEAR_ONE = 0.99
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,10 @@ class LogisticLoss(Loss):
     unit_dispersion = True
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        return np.array([special.logit(weighted_mean(y, sample_weight))])
+        p = weighted_mean(y, sample_weight)
+        if p > _NEAR_ONE:  # it has lost digits of what is missing to 1
+            return np.array([-special.logit(weighted_mean(1 - y, sample_weight))])
+        return np.array([special.logit(p)])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = _expit(F)
