@@ -249,6 +249,9 @@ def test_what_cannot_work_is_said_before_the_first_round(tmp_path):
     )
     with pytest.raises(ValueError, match=r"cannot hold estimator=DecisionTreeRegressor"):
         model.fit(X, y)
+    model = SCBoostClassifier(weighting="simplex", callbacks=[rounds.append, Checkpoint(tmp_path / "model")])
+    with pytest.raises(ValueError, match=r"weighting='simplex' with n_estimators='auto'.*give a number"):
+        model.fit(X, y)
     assert rounds == []
 
 

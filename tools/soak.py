@@ -268,7 +268,8 @@ def check_files(case: Case, model: Any) -> None:
 
 def check_resuming(case: Case, model: Any) -> None:
     """Promise that a fit that goes on from a checkpoint gives the model of a fit without interruption."""
-    if model.preset == "best" or (model.weighting is not None and model.weighting_rows != "holdout"):
+    chosen = model.n_estimators == "auto" and model.preset == "default"
+    if model.preset == "best" or (model.weighting is not None and (chosen or model.weighting_rows != "holdout")):
         return
     with tempfile.TemporaryDirectory() as folder:
         every = max(1, model.n_estimators_ // 2)

@@ -86,6 +86,12 @@ class Checkpoint:
                 f"{estimator.weighting_rows!r}, which grows several models; use weighting_rows='holdout' or "
                 "weighting=None, and another preset than 'best'."
             )
+        chosen = estimator.n_estimators == "auto" and estimator.preset == "default"
+        if estimator.weighting is not None and chosen:
+            raise ValueError(
+                f"A checkpoint cannot resume weighting={estimator.weighting!r} with n_estimators='auto', where fold "
+                "models choose the rounds and weigh the trees; give a number of rounds."
+            )
         if not self.path.resolve().parent.is_dir():
             raise FileNotFoundError(f"The folder of the checkpoint {str(self.path)!r} does not exist; make it first.")
 
