@@ -425,8 +425,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.weighting_result_ = fitted.weights
         if fitted.choosing_log:
             self.choosing_log_ = fitted.choosing_log
-        if fitted.columns is not None:
-            self.selected_columns_ = fitted.columns
+        if fitted.training.columns:
+            self.selected_columns_ = np.array(fitted.training.columns, dtype=np.intp)
 
     # --- learners --------------------------------------------------------------------------------------------------
 

@@ -72,15 +72,12 @@ class Fitted:
         Result of the weighting.
     choosing_log : dict of ndarrays
         Loss on held-out rows after each round of the fold models, if they chose the number of rounds.
-    columns : ndarray of int or None
-        Numbers of the columns that trees were offered; None for all.
     """
 
     training: Training
     n_rounds: int
     weights: Weights | None = None
     choosing_log: dict[str, FloatArray] = field(default_factory=dict)
-    columns: IntArray | None = None
 
 
 @dataclass
@@ -157,7 +154,7 @@ class Trainer:
         rows.forget_keys()
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
-        fitted = Fitted(training, ensemble.n_rounds, columns=columns)
+        fitted = Fitted(training, ensemble.n_rounds)
         if plan.weighting is not None and validation is not None and not training.interrupted:
             fitted.weights = self._weigh(ensemble, validation, plan.weighting)
         elif plan.stopping is not None and training.validation_loss:
@@ -189,8 +186,8 @@ class Trainer:
         log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
         if keeps:
             training = _averaged(trainings, weights)
-            columns = None if columns is None else np.flatnonzero(training.ensemble.gains())
-            return Fitted(training, training.ensemble.n_rounds, weights, log, columns)
+            training.columns = [] if columns is None else np.flatnonzero(training.ensemble.gains()).tolist()
+            return Fitted(training, training.ensemble.n_rounds, weights, log)
         rounds = n_rounds
         if plan.choosing is not None:
             share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
@@ -207,7 +204,7 @@ class Trainer:
             ensemble = training.ensemble
             factors = stretched[: ensemble.n_rounds, None]
             ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
-        return Fitted(training, training.ensemble.n_rounds, weights, log, columns)
+        return Fitted(training, training.ensemble.n_rounds, weights, log)
 
     def _grow_folds(
         self, rows: Rows, folds: Folds, engines: list[Engine], stopping: Stopping | None, label: str, *, kept: bool
