@@ -458,7 +458,8 @@ def tried_table(page: Page, setting: str, measure: str) -> str:
         change = 100 * (ours / base - 1) if measure == "RMSE" else 1e4 * (ours - base)
         error = change.std(ddof=1) / np.sqrt(len(change))
         cpu = sum(float(row["cpu_seconds"]) for row in cells.values()) / sum(float(r["cpu_seconds"]) for r in theirs)
-        better = f"{int((change < 0).sum())}/{len(change)}"
+        wins, losses = int((change < 0).sum()), int((change > 0).sum())
+        better = f"{wins}/{len(change)}" + (f", worse on {losses}" if wins + losses < len(change) else "")
         rows.append([method, f"{change.mean():+.1f} ± {error:.1f}", better, f"{cpu:.2f}"])
     unit = "RMSE, %" if measure == "RMSE" else "log-loss, 0.0001"
     return table(["", unit, "better on", "CPU seconds, ratio"], rows)
