@@ -49,6 +49,16 @@ def test_integer_weights_are_repeated_rows(task):
     np.testing.assert_allclose(scores(weighted, Z), scores(repeated, Z), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_repeated_rows_when_squares_of_residuals_are_beyond_single_precision():
+    x, y, weight = np.array([[0.0], [-1.0], [1.0]]), np.array([7.5e8, 1.9e8, 2.2e9]), np.array([1, 3, 2])
+    settings = {"loss": "poisson", "n_estimators": 5, "learning_rate": 3.0, "random_state": 0}  # which diverges
+    weighted = SCBoostRegressor(**settings).fit(x, y, weight)
+    repeated = SCBoostRegressor(**settings).fit(np.repeat(x, weight, axis=0), np.repeat(y, weight))
+    assert np.log(weighted.predict(x)).max() > 40
+    np.testing.assert_allclose(np.log(repeated.predict(x)), np.log(weighted.predict(x)), rtol=1e-5)
+
+
 @every_task
 @pytest.mark.parametrize("extra", [{"early_stopping": True}, {"weighting": "nonnegative"}], ids=str)
 def test_weights_of_validation_rows_count_too(task, extra):

@@ -20,6 +20,7 @@ from scboost.boosting.losses import Loss, newton_steps
 from scboost.boosting.workers import workers
 
 _HEAD = 1 << 10  # rows that tell of most innovations that they are not constant
+_SMALLEST_PRODUCT = 1e-30  # of which float32 still has all digits
 _ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
 
 
@@ -351,10 +352,16 @@ def _weighted(
                 np.multiply(shape[k, rows], weight[rows], out=weighted_shape[k, rows])
             elif noise is None:
                 out[:] = v
-            energy[k] = v @ out
+            energy[k] = _product(v, out)
         return energy
 
     return target, weighted_shape, sum(map_blocks(go, q.shape[1]), np.zeros(len(q)))
+
+
+def _product(a: FloatArray, b: FloatArray) -> float:
+    """Inner product of two vectors whose squares may be beyond the numbers of their type."""
+    product = float(a @ b)
+    return product if _SMALLEST_PRODUCT <= product < np.inf else float(a.astype(np.float64) @ b)
 
 
 def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None) -> Callable[[], float]:
