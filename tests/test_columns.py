@@ -133,16 +133,6 @@ def test_categories_have_no_order_and_unused_ones_no_influence():
     assert one.get_booster().save_raw() == two.get_booster().save_raw()
 
 
-def test_categories_are_split_as_sets():
-    levels = [f"level {i:03d}" for i in range(300)]
-    chosen = levels[::3]
-    value = np.random.default_rng(0).choice(levels, size=3000)
-    y = np.isin(value, chosen).astype(int)
-    X = pd.DataFrame({"level": pd.Categorical(value)})
-    model = SCBoostClassifier(n_estimators=5, max_leaves=4, learning_rate=0.5, random_state=0, n_jobs=1).fit(X, y)
-    assert model.score(X, y) > 0.99  # a tree of four leaves on codes could not separate every third one
-
-
 def test_whole_numbers_as_categories_survive_a_missing_value():
     y = np.tile([0, 1, 1], 40)
     fitted = SCBoostClassifier(**FAST).fit(pd.DataFrame({"a": pd.Categorical(np.tile([1, 2, 3], 40))}), y)

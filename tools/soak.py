@@ -535,6 +535,7 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
     maybe("n_iter_no_change", [1, 3])
     maybe("validation_fraction", [0.05, 0.5], 0.1)
     maybe("column_selection", [False], 0.1)
+    maybe("category_splits", ["one", "groups"], 0.2)
     if rng.random() < 0.1:
         signs = rng.integers(-1, 2, size=d)
         params["monotone_constraints"] = [int(signs[j]) if j in numeric else 0 for j in range(d)]

@@ -179,6 +179,8 @@ class Training:
         The factor of all learners that held-out rows ask for when the rounds are done; empty for 1.
     columns : list of int
         Numbers of the columns that the learners may use; empty for all.
+    category_groups : bool
+        Whether splits of the learners may part a group of categories from the others, or one category only.
     without_rows : bool
         Whether the state lacks everything that is known of each row, as where rows are spread over workers: it is
         worked out again from the learners before going on.
@@ -198,6 +200,7 @@ class Training:
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
+    category_groups: bool = False
     without_rows: bool = False
 
     def record(self, done: Round) -> None:

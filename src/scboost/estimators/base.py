@@ -124,6 +124,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         colsample_bylevel: float,
         colsample_bynode: float,
         max_bin: int | Literal["auto"],
+        category_splits: Literal["auto", "one", "groups"],
         weighting: Literal["simplex", "nonnegative"] | None,
         weighting_rows: Literal["holdout", "out_of_fold", "fold_average"],
         covariance_penalty: float,
@@ -165,6 +166,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.colsample_bylevel = colsample_bylevel
         self.colsample_bynode = colsample_bynode
         self.max_bin = max_bin
+        self.category_splits = category_splits
         self.weighting = weighting
         self.weighting_rows = weighting_rows
         self.covariance_penalty = covariance_penalty
@@ -321,7 +323,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         seed = workers().gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
         if resume is not None:
             seed = resume.settings.seed
-        plan = make_plan(self, loss, rows, seed, has_validation=validation is not None)
+        most_categories = 0 if self._columns is None else self._columns.most_categories
+        plan = make_plan(self, loss, rows, seed, has_validation=validation is not None, most_categories=most_categories)
         if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss):
             plan = plan.without_choosing(FAST_ROUNDS)
         if base is not None:
@@ -427,6 +430,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.choosing_log_ = fitted.choosing_log
         if fitted.training.columns:
             self.selected_columns_ = np.array(fitted.training.columns, dtype=np.intp)
+        if self._categorical is not None:
+            self.category_splits_ = "groups" if fitted.training.category_groups else "one"
 
     # --- learners --------------------------------------------------------------------------------------------------
 
@@ -462,12 +467,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if self.interaction_constraints is not None:
             groups = interaction_groups(self.interaction_constraints, self.n_features_in_, names)
             params["interaction_constraints"] = groups
-        return lambda rows, columns: XGBoostEngine(
+        return lambda rows, offer: XGBoostEngine(
             rows.X,
             n_outputs,
             params,
             categorical=self._categorical,
-            columns=columns,
+            category_groups=offer.groups,
+            columns=offer.columns,
             colsample=self.colsample_bytree,
             sample_weight=rows.weight,
             max_bin=plan.max_bin,

@@ -152,6 +152,7 @@ def _to_bytes(estimator: Any) -> bytes:
         "versions": _versions(),
         "settings": pack(dataclasses.asdict(training.settings)),
         "log": {name: pack(np.array(getattr(training, name), dtype=np.float64)) for name in _LOG},
+        "category_groups": training.category_groups,
         "round": state.round,
         "histories": histories,
         "identity": pack(dataclasses.asdict(estimator._identity)),
@@ -190,6 +191,7 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
         )
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
+        training.category_groups = about["category_groups"]
         if training.loss:
             training.state.first_loss = training.loss[0]
         identity = unpack(about["identity"])

@@ -80,6 +80,11 @@ class Columns:
         mask = np.array([c is not None for c in self.categories])
         return mask if mask.any() else None
 
+    @property
+    def most_categories(self) -> int:
+        """How many categories the column with the most of them has."""
+        return max((len(known) for known in self.categories if known is not None), default=0)
+
     @classmethod
     def learn(cls, X: Any) -> Columns:
         """Learn column kinds and categories from a training table."""

@@ -37,8 +37,9 @@ from scboost.weighting import Weights, learn_scale, learn_weights
 _MORE_ROUNDS = 1.12
 
 # Columns with at most so many times the mean gain are left out in a trial; more of them if that is a success,
-# fewer if not. It is one if held-out losses fall by so many standard errors, and ends after so many rounds behind.
+# fewer if not.
 _GAIN, _LOW_GAIN, _HIGH_GAIN = 1.0, 0.5, 2.0
+# A trial is a success if held-out losses fall by so many standard errors, and ends after so many rounds behind.
 _SURE = 2.0
 _LAG = 10
 
@@ -50,8 +51,25 @@ MIN_ROWS_TO_CHOOSE = 20
 Folds = list[tuple[IntArray, IntArray]]
 """Numbers of the training and of the held-out rows, fold by fold."""
 
-EngineMaker = Callable[[Rows, IntArray | None], Engine]
-"""Makes an engine on rows, of which the trees may use the columns of the numbers given; None for all."""
+
+@dataclass(frozen=True)
+class Offer:
+    """What the trees of a model may use.
+
+    Attributes
+    ----------
+    columns : ndarray of int or None
+        Numbers of the columns; None for all.
+    groups : bool
+        Whether a split may part a group of categories from the others, or one category only.
+    """
+
+    columns: IntArray | None = None
+    groups: bool = False
+
+
+EngineMaker = Callable[[Rows, Offer], Engine]
+"""Makes an engine on rows whose trees may use what is offered."""
 
 
 class NoModelYet(KeyboardInterrupt):
@@ -115,7 +133,7 @@ class Trainer:
     loss : Loss
         The loss.
     make_engine : callable
-        Returns an engine on the rows given and on some of their columns, or all.
+        Returns an engine on the rows given whose trees may use what is offered.
     make_ensemble : callable
         Returns an empty ensemble with the intercept given.
     make_projector : callable
@@ -148,9 +166,10 @@ class Trainer:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
         watch = None if validation is None else ValidationRows(validation, self._measure or self._loss, plan.n_threads)
-        columns = None if resume is None or not resume.columns else np.array(resume.columns, dtype=np.intp)
-        engine = self._make_engine(rows, columns)
+        offer = Offer(groups=plan.category_groups) if resume is None else _offer(resume)
+        engine = self._make_engine(rows, offer)
         run = self._run(rows, engine, plan.n_rounds, watch=watch, resume=resume, base=base)
+        run.training.category_groups = offer.groups
         rows.forget_keys()
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
@@ -172,13 +191,14 @@ class Trainer:
         """
         plan, weighting = self._plan, self._plan.weighting
         keeps = weighting is not None and weighting.source == "fold_average"
-        engine = self._make_engine(rows, None)
+        offer = Offer(groups=plan.category_groups)
+        engine = self._make_engine(rows, offer)
         label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
         models = self._grow_folds(rows, folds, [engine.fork() for _ in folds], plan.choosing, label, kept=keeps)
-        columns = None
-        if plan.selects_columns and len(folds) > 1:
-            models, columns = self._select_columns(rows, folds, models)
-            engine = engine if columns is None else self._make_engine(rows, columns)
+        if len(folds) > 1:
+            models, chosen = self._choose_offer(rows, folds, models, offer)
+            engine = engine if chosen is offer else self._make_engine(rows, chosen)
+            offer = chosen
         trainings, n_rounds, pooled = models.trainings, models.n_rounds, models.pooled
         weights = None
         if weighting is not None and n_rounds:
@@ -186,14 +206,16 @@ class Trainer:
         log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
         if keeps:
             training = _averaged(trainings, weights)
-            training.columns = [] if columns is None else np.flatnonzero(training.ensemble.gains()).tolist()
+            training.columns = [] if offer.columns is None else np.flatnonzero(training.ensemble.gains()).tolist()
+            training.category_groups = offer.groups
             return Fitted(training, training.ensemble.n_rounds, weights, log)
         rounds = n_rounds
         if plan.choosing is not None:
             share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
             rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
         run = self._run(rows, engine.fork(), max(rounds, 1))
-        run.training.columns = [] if columns is None else columns.tolist()
+        run.training.columns = [] if offer.columns is None else offer.columns.tolist()
+        run.training.category_groups = offer.groups
         if not self._loss.weighable and plan.choosing is not None:
             run.training.shift = self._held_out_shift(rows, folds, models).tolist()
         elif weights is None and plan.choosing is not None:
@@ -245,34 +267,50 @@ class Trainer:
             training.ensemble.truncate(n_rounds)
         return FoldModels(trainings, watches, contributions, pooled, n_rounds)
 
-    def _select_columns(self, rows: Rows, folds: Folds, models: FoldModels) -> tuple[FoldModels, IntArray | None]:
-        """Try fewer columns; return the best models, and the columns of a model on all rows, None for all.
+    def _choose_offer(self, rows: Rows, folds: Folds, models: FoldModels, offer: Offer) -> tuple[FoldModels, Offer]:
+        """Try another offer than that of the models; return the best models, and what to offer a model on all rows."""
+        if self._plan.tries_groups and _all_have_trees(models):
+            groups = replace(offer, groups=True)
+            engine = self._make_engine(rows, groups)
+            tried = self._try(rows, folds, [engine.fork() for _ in folds], "scboost, categories", models, models)
+            if tried is not None:
+                models, offer = tried, groups
+        if self._plan.selects_columns and _all_have_trees(models):
+            return self._select_columns(rows, folds, models, offer)
+        return models, offer
+
+    def _select_columns(self, rows: Rows, folds: Folds, models: FoldModels, offer: Offer) -> tuple[FoldModels, Offer]:
+        """Try fewer columns.
 
         The columns of a fold's model are chosen by their gains in the model of that fold, which has not seen the rows
         that tell whether the choice was good.
         """
-        nothing = models, None
         gains = np.array([training.ensemble.gains() for training in models.trainings])
-        if not gains.any(axis=1).all():
-            return nothing
         gains /= gains.mean(axis=1, keepdims=True)
 
-        def without(least: float, rival: FoldModels) -> tuple[FoldModels, IntArray] | None:
-            """Try the columns with a gain above the least; None if held-out rows are not surely better off."""
+        def without(least: float, rival: FoldModels) -> tuple[FoldModels, Offer] | None:
+            """Try the columns with a gain above the least."""
             *of_folds, of_all = (np.flatnonzero(part > least) for part in (*gains, gains.mean(axis=0)))
             if len(of_all) == gains.shape[1] or min(len(part) for part in (*of_folds, of_all)) == 0:
                 return None
-            stopping = Race(**vars(self._plan.choosing), rival=tuple(rival.pooled), lag=_LAG)
-            engines = [self._make_engine(rows, part) for part in of_folds]
-            tried = self._grow_folds(rows, folds, engines, stopping, "scboost, columns", kept=False)
-            if min(tried.pooled, default=np.inf) >= min(rival.pooled):
-                return None
-            return (tried, of_all) if _certainty(rows, folds, models, tried) > _SURE else None
+            engines = [self._make_engine(rows, replace(offer, columns=part)) for part in of_folds]
+            tried = self._try(rows, folds, engines, "scboost, columns", rival, models)
+            return None if tried is None else (tried, replace(offer, columns=of_all))
 
         middle = without(_GAIN, models)
         if middle is None:
-            return without(_LOW_GAIN, models) or nothing
+            return without(_LOW_GAIN, models) or (models, offer)
         return without(_HIGH_GAIN, middle[0]) or middle
+
+    def _try(
+        self, rows: Rows, folds: Folds, engines: list[Engine], label: str, rival: FoldModels, before: FoldModels
+    ) -> FoldModels | None:
+        """Grow fold models again; None unless they beat the rival, and surely those before, on held-out rows."""
+        stopping = Race(**vars(self._plan.choosing), rival=tuple(rival.pooled), lag=_LAG)
+        tried = self._grow_folds(rows, folds, engines, stopping, label, kept=False)
+        if min(tried.pooled, default=np.inf) >= min(rival.pooled):
+            return None
+        return tried if _certainty(rows, folds, before, tried) > _SURE else None
 
     def _run(
         self,
@@ -393,6 +431,15 @@ class Trainer:
                 stacklevel=5,
             )
         return found
+
+
+def _offer(training: Training) -> Offer:
+    columns = np.array(training.columns, dtype=np.intp) if training.columns else None
+    return Offer(columns, training.category_groups)
+
+
+def _all_have_trees(models: FoldModels) -> bool:
+    return all(training.ensemble.gains().any() for training in models.trainings)
 
 
 def _certainty(rows: Rows, folds: Folds, before: FoldModels, after: FoldModels) -> float:

@@ -33,6 +33,7 @@ _CHOOSING_SPEED = 4
 # Folds that choose the number of rounds, by the number of rows up to which: more rows decide as well with fewer folds.
 _FOLDS_BY_ROWS = ((5_000, 5), (20_000, 3))
 _LARGEST_RATE = 0.5
+_FEWEST_FOR_GROUPS = 4  # of fewer categories, every group is one category or all others but one
 # Columns and rows from which and up to which histograms, not rows, take the time of growing a tree.
 _WIDE, _FEW_ROWS = 100, 10_000
 _PATIENCE = 10
@@ -154,6 +155,11 @@ PARAMETERS = """\
     max_bin : int or "auto", default="auto"
         Number of histogram bins of a column. "auto" is 256; 64 for 100 columns or more with fewer than 10,000 rows
         (the sum of their weights), which is as exact and up to three times faster.
+    category_splits : {"auto", "one", "groups"}, default="auto"
+        What a split of a column of categories parts from the others: one category, or any group of them. Groups take
+        fewer splits, but follow chance where a category has few rows. "auto" is one category, unless the folds that
+        choose the number of rounds show that held-out rows are surely better off with groups, by two standard errors
+        (up to 20,000 rows; see ``category_splits_``).
     weighting : {"simplex", "nonnegative"} or None, default=None
         How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
         weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
@@ -232,6 +238,8 @@ ATTRIBUTES = """\
         If the data chose the number of rounds: "validation_loss" of the fold models after each "round".
     selected_columns_ : ndarray of int
         Numbers of the columns that trees were offered, if some were left out. The model still takes all columns.
+    category_splits_ : {"one", "groups"}
+        What splits of columns of categories part from the others; only where there are such columns.
     stop_reason_ : str
         Why fewer rounds than asked for were done; empty otherwise.
     weighting_result_ : Weights
@@ -280,6 +288,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "colsample_bylevel": [Interval(Real, 0, 1, closed="right")],
     "colsample_bynode": [Interval(Real, 0, 1, closed="right")],
     "max_bin": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+    "category_splits": [StrOptions({"auto", "one", "groups"})],
     "weighting": [StrOptions({"simplex", "nonnegative"}), None],
     "weighting_rows": [StrOptions({"holdout", "out_of_fold", "fold_average"})],
     "covariance_penalty": [Interval(Real, 0, None, closed="left")],
@@ -354,6 +363,10 @@ class Plan:
         Number of histogram bins of a column.
     selects_columns : bool
         Whether the folds that choose the number of rounds choose the columns, too.
+    category_groups : bool
+        Whether splits may part a group of categories from the others, or one category only.
+    tries_groups : bool
+        Whether the folds that choose the number of rounds may allow groups of categories.
     """
 
     settings: Settings
@@ -369,6 +382,8 @@ class Plan:
     n_threads: int
     max_bin: int
     selects_columns: bool
+    category_groups: bool
+    tries_groups: bool
 
     @property
     def uses_folds(self) -> bool:
@@ -382,10 +397,12 @@ class Plan:
 
     def without_choosing(self, n_rounds: int) -> Plan:
         """Return the plan for data that have too few rows to choose the number of rounds on."""
-        return replace(self, n_rounds=n_rounds, choosing=None, choosing_speed=1, selects_columns=False)
+        return replace(
+            self, n_rounds=n_rounds, choosing=None, choosing_speed=1, selects_columns=False, tries_groups=False
+        )
 
 
-def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool) -> Plan:
+def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool, most_categories: int) -> Plan:
     """Resolve what is "auto" and check what parameters may be together.
 
     Parameters
@@ -400,6 +417,8 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         Seed of everything random.
     has_validation : bool
         Whether the user gives validation rows.
+    most_categories : int
+        How many the column with the most of them has.
     """
     weighting = _weighting(estimator, loss)
     on_folds = weighting is not None and weighting.source != "holdout"
@@ -446,6 +465,12 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
     if choosing is not None and weighting is None:
         speed = min(_CHOOSING_SPEED, max(int(_LARGEST_RATE / rate), 1))
         choosing = replace(choosing, patience=-(-choosing.patience // speed))
+    folds_judge = (
+        choosing is not None
+        and estimator.estimator is None
+        and estimator.early_stopping_metric is None
+        and rows.size() <= _FOLDS_BY_ROWS[-1][0]  # beyond, a single fold would judge, and noise does less harm
+    )
     memory = _DEFAULT_MEMORY if estimator.memory == "auto" else estimator.memory
     return Plan(
         settings=Settings(
@@ -470,13 +495,9 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.size()),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
-        selects_columns=(
-            choosing is not None
-            and estimator.column_selection
-            and estimator.estimator is None
-            and estimator.early_stopping_metric is None
-            and rows.size() <= _FOLDS_BY_ROWS[-1][0]  # beyond, a single fold would judge, and noise does less harm
-        ),
+        selects_columns=folds_judge and estimator.column_selection,
+        category_groups=estimator.category_splits == "groups",
+        tries_groups=folds_judge and estimator.category_splits == "auto" and most_categories >= _FEWEST_FOR_GROUPS,
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
 

@@ -45,6 +45,8 @@ class XGBoostEngine(Engine):
         XGBoost parameters of the trees.
     categorical : sequence of bool, optional
         Which columns hold category codes.
+    category_groups : bool, default=False
+        Whether a split may part a group of categories from the others, or one category only.
     columns : ndarray of int, optional
         Numbers of the columns that trees may use; all by default.
     colsample : float in (0, 1], default=1.0
@@ -66,6 +68,7 @@ class XGBoostEngine(Engine):
         params: dict[str, Any],
         *,
         categorical: npt.NDArray[np.bool_] | None = None,
+        category_groups: bool = False,
         columns: IntArray | None = None,
         colsample: float = 1.0,
         sample_weight: FloatArray | None = None,
@@ -108,6 +111,8 @@ class XGBoostEngine(Engine):
             "disable_default_eval_metric": 1,
             "verbosity": 0,
         }
+        if not category_groups:
+            params["max_cat_to_onehot"] = np.iinfo(np.int32).max
         if n_outputs > 1:
             params |= {"objective": "multi:softprob", "num_class": n_outputs}
         else:
