@@ -244,7 +244,7 @@ def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_roun
     rows = Rows(np.zeros((4000, 1)), np.zeros(4000), np.full(4000, 2.0))
     twice = Rows(np.zeros((8000, 1)), np.zeros(8000), None)
     plans = [
-        make_plan(SCBoostRegressor(), SquaredLoss(), part, 0, has_validation=False, most_categories=0)
+        make_plan(SCBoostRegressor(), SquaredLoss(), part, 0, has_validation=False, has_base=False, most_categories=0)
         for part in (rows, twice)
     ]
     assert plans[0] == plans[1]

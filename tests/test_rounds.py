@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
@@ -130,6 +131,35 @@ def test_the_chosen_model_is_that_of_as_many_rounds_times_a_factor(task):
     again = type(model)(**QUICK, n_estimators=model.n_estimators_).fit(X, y)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
     np.testing.assert_allclose(tree_matrix(model, X).H, factor * tree_matrix(again, X).H, rtol=1e-5, atol=1e-6)
+
+
+@every_task
+def test_many_rounds_asked_for_go_as_far_as_the_rounds_that_the_data_choose(task):
+    cls, make = TASKS[task]
+    settings = {"random_state": 0, "n_jobs": 1, "n_iter_no_change": 8, "max_depth": 3, "max_leaves": None}
+    chosen, many, few = (cls(**settings, n_estimators=n).fit(*make()) for n in ("auto", 600, 100))
+    assert many.n_estimators_ == len(many.weights_) == 600
+    far = chosen.n_estimators_ * chosen.learning_rate_
+    assert many.n_estimators_ * many.learning_rate_ == pytest.approx(far)
+    assert few.learning_rate_ * 100 != pytest.approx(far)
+    np.testing.assert_array_equal(many.choosing_log_["validation_loss"], chosen.choosing_log_["validation_loss"])
+
+
+@pytest.mark.parametrize("reason", ["rate", "early stopping", "validation rows", "warm start", "learner", "init_model"])
+def test_many_rounds_asked_for_need_no_folds_where_something_else_decides(reason):
+    X, y = two_classes(200)
+    params = {
+        "rate": {"learning_rate": 0.1},
+        "early stopping": {"early_stopping": True},
+        "warm start": {"warm_start": True},
+        "learner": {"estimator": DecisionTreeRegressor(max_depth=1), "leaf_rule": "mean"},
+    }.get(reason, {})
+    given = {
+        "validation rows": {"X_val": X, "y_val": y},
+        "init_model": {"init_model": SCBoostClassifier(n_estimators=2).fit(X, y)},
+    }.get(reason, {})
+    model = SCBoostClassifier(n_estimators=500, max_depth=1, max_leaves=None, n_jobs=1, random_state=0)
+    assert not hasattr(model.set_params(**params).fit(X, y, **given), "choosing_log_")
 
 
 def test_the_factor_is_that_of_the_rows_held_out():

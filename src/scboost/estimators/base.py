@@ -323,8 +323,15 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         seed = workers().gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
         if resume is not None:
             seed = resume.settings.seed
-        most_categories = 0 if self._columns is None else self._columns.most_categories
-        plan = make_plan(self, loss, rows, seed, has_validation=validation is not None, most_categories=most_categories)
+        plan = make_plan(
+            self,
+            loss,
+            rows,
+            seed,
+            has_validation=validation is not None,
+            has_base=base is not None,
+            most_categories=0 if self._columns is None else self._columns.most_categories,
+        )
         if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss):
             plan = plan.without_choosing(FAST_ROUNDS)
         if base is not None:

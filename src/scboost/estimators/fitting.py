@@ -209,18 +209,22 @@ class Trainer:
             training.columns = [] if offer.columns is None else np.flatnonzero(training.ensemble.gains()).tolist()
             training.category_groups = offer.groups
             return Fitted(training, training.ensemble.n_rounds, weights, log)
-        rounds = n_rounds
+        rounds = max(n_rounds, 1)
         if plan.choosing is not None:
             share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
             rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
-        run = self._run(rows, engine.fork(), max(rounds, 1))
+        settings = plan.settings
+        if plan.spread is not None:
+            settings = replace(settings, eta=min(settings.eta * rounds / plan.spread, 1.0))
+            rounds = plan.spread
+        run = self._run(rows, engine.fork(), rounds, settings=settings)
         run.training.columns = [] if offer.columns is None else offer.columns.tolist()
         run.training.category_groups = offer.groups
         if not self._loss.weighable and plan.choosing is not None:
             run.training.shift = self._held_out_shift(rows, folds, models).tolist()
         elif weights is None and plan.choosing is not None:
             run.training.scale = [self._held_out_scale(rows, folds, models)]
-        training = self._grow(run, max(rounds, 1), "scboost, all rows")
+        training = self._grow(run, rounds, "scboost, all rows")
         if weights is not None and not training.interrupted:
             stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
             ensemble = training.ensemble

@@ -33,6 +33,7 @@ _CHOOSING_SPEED = 4
 # Folds that choose the number of rounds, by the number of rows up to which: more rows decide as well with fewer folds.
 _FOLDS_BY_ROWS = ((5_000, 5), (20_000, 3))
 _LARGEST_RATE = 0.5
+_ROUNDS_TO_CHOOSE_RATE = 500  # asked for, from which on folds, whose cost is then small, choose the learning rate
 _FEWEST_FOR_GROUPS = 4  # of fewer categories, every group is one category or all others but one
 # Columns and rows from which and up to which histograms, not rows, take the time of growing a tree.
 _WIDE, _FEW_ROWS = 100, 10_000
@@ -110,7 +111,9 @@ PARAMETERS = """\
         20 rows differ, or a class has a single row.
     learning_rate : float or "auto", default="auto"
         Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
-        larger steps. What is used is ``learning_rate_``.
+        larger steps. From 500 rounds asked for, folds choose it: the rounds together go as far as those that "auto"
+        would choose, in smaller steps (but not with ``X_val``, ``early_stopping``, ``weighting``, ``warm_start``,
+        ``init_model`` or ``estimator``). What is used is ``learning_rate_``.
     max_depth : int or None, default=<max_depth>
         Largest depth of a tree.
     max_leaves : int or None, default=<max_leaves>
@@ -343,6 +346,8 @@ class Plan:
         Settings of the loop.
     n_rounds : int
         Most rounds of a model.
+    spread : int or None
+        Number of rounds over which a model on all rows spreads the steps of the rounds chosen, if it is given.
     from_zero : bool
         Whether to start at the raw score 0.
     choosing : Stopping or None
@@ -371,6 +376,7 @@ class Plan:
 
     settings: Settings
     n_rounds: int
+    spread: int | None
     from_zero: bool
     choosing: Stopping | None
     choosing_speed: int
@@ -397,12 +403,15 @@ class Plan:
 
     def without_choosing(self, n_rounds: int) -> Plan:
         """Return the plan for data that have too few rows to choose the number of rounds on."""
+        n_rounds = self.spread or n_rounds
         return replace(
             self, n_rounds=n_rounds, choosing=None, choosing_speed=1, selects_columns=False, tries_groups=False
         )
 
 
-def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool, most_categories: int) -> Plan:
+def make_plan(
+    estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool, has_base: bool, most_categories: int
+) -> Plan:
     """Resolve what is "auto" and check what parameters may be together.
 
     Parameters
@@ -417,6 +426,8 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         Seed of everything random.
     has_validation : bool
         Whether the user gives validation rows.
+    has_base : bool
+        Whether rounds are added to a finished model.
     most_categories : int
         How many the column with the most of them has.
     """
@@ -425,7 +436,16 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
     given = estimator.n_estimators
     fast = given == "auto" and estimator.preset == "fast"
     open_number = given == "auto" and not fast
-    n_rounds = FAST_ROUNDS if fast else MAX_ROUNDS if open_number else int(given)
+    spreads = (
+        given != "auto"
+        and int(given) >= _ROUNDS_TO_CHOOSE_RATE
+        and estimator.learning_rate == "auto"
+        and weighting is None
+        and not (estimator.warm_start or estimator.early_stopping or has_validation or has_base)
+        and estimator.estimator is None
+        and estimator.early_stopping_metric is None
+    )
+    n_rounds = FAST_ROUNDS if fast else MAX_ROUNDS if open_number or spreads else int(given)
     stops = estimator.early_stopping or (open_number and has_validation)
     patience = estimator.n_iter_no_change
     stopping = choosing = None
@@ -435,7 +455,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
             stopping = Stopping(int(patience), tol)
         else:
             stopping = Stopping(_CHOOSING.patience, tol, _CHOOSING.share) if open_number else Stopping(_PATIENCE, tol)
-    elif open_number:
+    elif open_number or spreads:
         choosing = _CHOOSING if patience == "auto" else Stopping(int(patience), float(estimator.tol))
     if estimator.warm_start and (choosing is not None or on_folds):
         raise ValueError(
@@ -449,7 +469,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
         )
     n_folds = int(estimator.cv) if isinstance(estimator.cv, Integral) else FOLDS
     suggested = loss.suggested
-    factor = suggested.rate if open_number else 1.0
+    factor = suggested.rate if open_number or spreads else 1.0
     if fast and suggested.gamma > 0:
         suggested, factor = replace(suggested, gamma=_FAST_GAMMA), _FAST_RATE
     rate = estimator.learning_rate
@@ -458,7 +478,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
             rows.total_weight(),
             n_rounds,
             many_classes=loss.n_classes > 2,
-            two_classes_to_the_end=loss.n_classes == 2 and not open_number and not stops,
+            two_classes_to_the_end=loss.n_classes == 2 and stopping is None and choosing is None,
         )
         rate = min(factor * rate, _LARGEST_RATE)
     speed = 1
@@ -486,6 +506,7 @@ def make_plan(estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validati
             seed=seed,
         ),
         n_rounds=n_rounds,
+        spread=int(given) if spreads else None,
         from_zero=estimator.init == "zero",
         choosing=choosing,
         choosing_speed=speed,
