@@ -284,16 +284,31 @@ def test_fast_of_a_given_number_is_that_number(task):
 
 
 @every_task
-def test_best_keeps_the_fold_models_with_their_weights(task):
-    model, X, _ = fitted(task, preset="best", cv=3)
-    rounds = len(model.weights_) // 3
-    assert model.n_estimators_ == 3 * rounds
-    assert rounds == int(np.argmin(model.choosing_log_["validation_loss"])) + 1
-    shares = model.weights_.reshape(3, rounds, -1)
+def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
+    best, X, y = fitted(task, preset="best", cv=3)
+    default = type(best)(**QUICK, cv=3).fit(X, y)
+    np.testing.assert_array_equal(best.choosing_log_["validation_loss"], default.choosing_log_["validation_loss"])
+    rounds = int(np.argmin(best.choosing_log_["validation_loss"])) + 1
+    assert best.n_estimators_ == len(best.weights_) == default.n_estimators_ + 3 * rounds
+    of_default, of_folds = np.split(best.weights_, [default.n_estimators_])
+    np.testing.assert_allclose(of_default, default.weights_ / 2)
+    shares = of_folds.reshape(3, rounds, -1)
     np.testing.assert_allclose(shares[0], shares[1])
-    np.testing.assert_allclose(shares[0, :, 0], model.learning_rate_ * model.weighting_result_.weights / 3)
-    assert model.weighting_result_.converged
-    assert np.isfinite(output(model, X)).all()
+    # Fold models take steps twice as large here, up to 0.5.
+    np.testing.assert_allclose(shares[0, :, 0], 2 * best.learning_rate_ * best.weighting_result_.weights / 3 / 2)
+    assert best.weighting_result_.converged
+    own, others = tree_matrix(best, X), tree_matrix(default, X)
+    np.testing.assert_allclose(2 * own.H[:, : others.H.shape[1]], others.H, rtol=1e-5, atol=1e-6)
+
+
+def test_best_cuts_five_folds_where_a_class_has_too_few_rows_for_ten():
+    X, y = two_classes(n=300)
+    rare = np.concatenate([np.flatnonzero(y == 0)[:100], np.flatnonzero(y == 1)[:7]])
+    settings = {**QUICK, "preset": "best"}
+    auto, five = (SCBoostClassifier(**settings, cv=cv).fit(X[rare], y[rare]) for cv in ("auto", 5))
+    np.testing.assert_array_equal(auto.predict_proba(X), five.predict_proba(X))
+    ten = SCBoostClassifier(**settings, cv=10).fit(X, y)
+    np.testing.assert_array_equal(ten.predict_proba(X), SCBoostClassifier(**settings).fit(X, y).predict_proba(X))
 
 
 def test_few_rows_are_not_cut():

@@ -300,6 +300,7 @@ def page_text(directory: Path) -> str:
         tried_fast_many=tried_table(page, "fast, many classes", "log_loss"),
         tried_fast_numbers=tried_table(page, "fast, numbers", "RMSE"),
         tried_best=tried_table(page, "best", "log_loss"),
+        tried_mean=tried_table(page, "best, mean with the default", "log_loss"),
         made="\n".join(results.made_by() for results in (*page.results.values(), page.prototypes)),
     )
 

@@ -30,7 +30,7 @@ from scboost.boosting.training import (
     grow,
 )
 from scboost.boosting.workers import workers
-from scboost.estimators.parameters import Plan, Weighting
+from scboost.estimators.parameters import FOLDS, Plan, Weighting
 from scboost.weighting import Weights, learn_scale, learn_weights
 
 # A model on all rows bears more rounds than its larger sample alone accounts for.
@@ -187,14 +187,15 @@ class Trainer:
     def fit_folds(self, rows: Rows, folds: Folds) -> Fitted:
         """Grow a model for each fold, in step; let their held-out rows choose the rounds and weigh them.
 
-        Then either one model is grown on all rows, or the fold models are kept and averaged.
+        Then either one model is grown on all rows, or the fold models are kept and averaged, or both, and averaged.
         """
         plan, weighting = self._plan, self._plan.weighting
         keeps = weighting is not None and weighting.source == "fold_average"
         offer = Offer(groups=plan.category_groups)
         engine = self._make_engine(rows, offer)
         label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
-        models = self._grow_folds(rows, folds, [engine.fork() for _ in folds], plan.choosing, label, kept=keeps)
+        kept = keeps and not plan.joins_all_rows
+        models = self._grow_folds(rows, folds, [engine.fork() for _ in folds], plan.choosing, label, kept=kept)
         if len(folds) > 1:
             models, chosen = self._choose_offer(rows, folds, models, offer)
             engine = engine if chosen is offer else self._make_engine(rows, chosen)
@@ -204,10 +205,8 @@ class Trainer:
         if weighting is not None and n_rounds:
             weights = self._weigh_folds(rows, folds, models, weighting)
         log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
-        if keeps:
-            training = _averaged(trainings, weights)
-            training.columns = [] if offer.columns is None else np.flatnonzero(training.ensemble.gains()).tolist()
-            training.category_groups = offer.groups
+        if keeps and not plan.joins_all_rows:
+            training = _averaged(trainings, weights, offer)
             return Fitted(training, training.ensemble.n_rounds, weights, log)
         rounds = max(n_rounds, 1)
         if plan.choosing is not None:
@@ -222,10 +221,12 @@ class Trainer:
         run.training.category_groups = offer.groups
         if not self._loss.weighable and plan.choosing is not None:
             run.training.shift = self._held_out_shift(rows, folds, models).tolist()
-        elif weights is None and plan.choosing is not None:
+        elif (keeps or weights is None) and plan.choosing is not None:
             run.training.scale = [self._held_out_scale(rows, folds, models)]
         training = self._grow(run, rounds, "scboost, all rows")
-        if weights is not None and not training.interrupted:
+        if keeps:
+            training = _joined(training, _averaged(trainings, weights, offer))
+        elif weights is not None and not training.interrupted:
             stretched = np.interp(np.linspace(0, n_rounds - 1, rounds), np.arange(n_rounds), weights.weights)
             ensemble = training.ensemble
             factors = stretched[: ensemble.n_rounds, None]
@@ -473,7 +474,7 @@ def _of_all_workers(A: FloatArray, rows: Rows, start: FloatArray) -> tuple[Float
     return np.concatenate([part[0] for part in parts]), joined, np.concatenate([part[3] for part in parts])
 
 
-def _averaged(trainings: list[Training], weights: Weights | None) -> Training:
+def _averaged(trainings: list[Training], weights: Weights | None, offer: Offer) -> Training:
     """Add up the fold models, each with its share of the weights."""
     for training in trainings:
         own = training.ensemble
@@ -483,7 +484,23 @@ def _averaged(trainings: list[Training], weights: Weights | None) -> Training:
     first = trainings[0]
     for training in trainings[1:]:
         first.ensemble.extend(training.ensemble)
+    first.columns = [] if offer.columns is None else np.flatnonzero(first.ensemble.gains()).tolist()
+    first.category_groups = offer.groups
     return first
+
+
+def _joined(whole: Training, averaged: Training) -> Training:
+    """Average a model on all rows with the average of fold models, which stands alone if the model was interrupted."""
+    if whole.interrupted:
+        averaged.interrupted, averaged.stop_reason = True, whole.stop_reason
+        return averaged
+    for training in (whole, averaged):
+        ensemble = training.ensemble
+        ensemble.reweight(ensemble.weights / 2, ensemble.intercept / 2)
+    whole.ensemble.extend(averaged.ensemble)
+    if averaged.columns:
+        whole.columns = np.flatnonzero(whole.ensemble.gains()).tolist()
+    return whole
 
 
 def _warn_of_trouble(training: Training) -> None:
@@ -575,6 +592,8 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers
     if groups is not None:
         raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={cv!r}.")
     smallest = min(_distinct_rows(rows, loss))
+    if cv == "auto" and smallest < plan.n_folds:
+        plan = replace(plan, n_folds=min(plan.n_folds, FOLDS), n_folds_used=min(plan.n_folds_used, FOLDS))
     if smallest < (plan.n_folds if plan.n_folds_used > 1 and plan.weighting is not None else 2):
         kind = "rows of the rarest class" if loss.n_classes else "rows"
         raise ValueError(f"cv={plan.n_folds} is more than the {smallest} {kind} that differ from each other.")

@@ -25,6 +25,8 @@ _FAST_RATE, _FAST_GAMMA = 0.8, 0.7
 FOLDS = 5
 """Folds that rows are cut into, if ``cv`` does not say otherwise."""
 
+_BEST_FOLDS = 10  # whose models are kept by ``preset="best"``: each has seen nearly all rows
+
 _DEFAULT_MEMORY = 5
 # Patience while the number of rounds is chosen: rounds, and share of the best round so far.
 _CHOOSING = Stopping(patience=100, tol=0.0, share=0.2)
@@ -103,8 +105,8 @@ PARAMETERS = """\
         fitted on all rows, whose trees get the common factor that the held-out rows ask for, and, where that is surely
         better, without columns that do no good; about three times the cost of one fit. "fast": 100 rounds, one fit;
         "auto" is then 0.7 for the projection of every loss that has one, and four fifths of the usual learning rate.
-        "best": five fold models, whose rounds are chosen and weighted out of fold, are kept and averaged; five fits or
-        more.
+        "best": ten fold models, whose rounds are chosen and weighted out of fold, are kept, and their average is
+        averaged with the model of "default", at twice its cost.
     n_estimators : int or "auto", default="auto"
         Number of boosting rounds. "auto" chooses it, up to 1,000, by the loss on rows that the trees have not seen:
         those of ``X_val`` if given, else those that ``cv`` holds out; see also ``preset``. It is 100 where fewer than
@@ -358,6 +360,8 @@ class Plan:
         When to stop on validation rows.
     weighting : Weighting or None
         How the trees are weighted.
+    joins_all_rows : bool
+        Whether the fold models that are kept are averaged with a model on all rows.
     n_folds, n_folds_used : int
         Folds that rows are cut into, and how many of them are held out in turn.
     min_child_weight : float
@@ -382,6 +386,7 @@ class Plan:
     choosing_speed: int
     stopping: Stopping | None
     weighting: Weighting | None
+    joins_all_rows: bool
     n_folds: int
     n_folds_used: int
     min_child_weight: float
@@ -404,9 +409,8 @@ class Plan:
     def without_choosing(self, n_rounds: int) -> Plan:
         """Return the plan for data that have too few rows to choose the number of rounds on."""
         n_rounds = self.spread or n_rounds
-        return replace(
-            self, n_rounds=n_rounds, choosing=None, choosing_speed=1, selects_columns=False, tries_groups=False
-        )
+        nothing: dict[str, Any] = {"selects_columns": False, "tries_groups": False, "joins_all_rows": False}
+        return replace(self, n_rounds=n_rounds, choosing=None, choosing_speed=1, **nothing)
 
 
 def make_plan(
@@ -467,7 +471,6 @@ def make_plan(
             "early_stopping=True and validation rows cannot be combined with fold models, which are stopped together: "
             + _grows_several(weighting)
         )
-    n_folds = int(estimator.cv) if isinstance(estimator.cv, Integral) else FOLDS
     suggested = loss.suggested
     factor = suggested.rate if open_number or spreads else 1.0
     if fast and suggested.gamma > 0:
@@ -481,10 +484,14 @@ def make_plan(
             two_classes_to_the_end=loss.n_classes == 2 and stopping is None and choosing is None,
         )
         rate = min(factor * rate, _LARGEST_RATE)
+    joins_all_rows = estimator.preset == "best" and estimator.weighting is None and choosing is not None
     speed = 1
-    if choosing is not None and weighting is None:
+    if choosing is not None and (weighting is None or joins_all_rows):
         speed = min(_CHOOSING_SPEED, max(int(_LARGEST_RATE / rate), 1))
         choosing = replace(choosing, patience=-(-choosing.patience // speed))
+    n_folds = _BEST_FOLDS if joins_all_rows else FOLDS
+    if isinstance(estimator.cv, Integral):
+        n_folds = int(estimator.cv)
     folds_judge = (
         choosing is not None
         and estimator.estimator is None
@@ -512,6 +519,7 @@ def make_plan(
         choosing_speed=speed,
         stopping=stopping,
         weighting=weighting,
+        joins_all_rows=joins_all_rows,
         n_folds=n_folds,
         n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.size()),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
