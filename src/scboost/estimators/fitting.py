@@ -194,8 +194,9 @@ class Trainer:
         offer = Offer(groups=plan.category_groups)
         engine = self._make_engine(rows, offer)
         label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
-        kept = keeps and not plan.joins_all_rows
-        models = self._grow_folds(rows, folds, [engine.fork() for _ in folds], plan.choosing, label, kept=kept)
+        forks = [engine.fork() for _ in folds]
+        only_folds = keeps and not plan.joins_all_rows
+        models = self._grow_folds(rows, folds, forks, plan.choosing, label, kept=only_folds)
         if len(folds) > 1:
             models, chosen = self._choose_offer(rows, folds, models, offer)
             engine = engine if chosen is offer else self._make_engine(rows, chosen)
@@ -205,7 +206,7 @@ class Trainer:
         if weighting is not None and n_rounds:
             weights = self._weigh_folds(rows, folds, models, weighting)
         log = {"round": np.arange(1, len(pooled) + 1), "validation_loss": np.array(pooled)} if plan.choosing else {}
-        if keeps and not plan.joins_all_rows:
+        if only_folds:
             training = _averaged(trainings, weights, offer)
             return Fitted(training, training.ensemble.n_rounds, weights, log)
         rounds = max(n_rounds, 1)
@@ -214,8 +215,7 @@ class Trainer:
             rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
         settings = plan.settings
         if plan.spread is not None:
-            settings = replace(settings, eta=min(settings.eta * rounds / plan.spread, 1.0))
-            rounds = plan.spread
+            settings, rounds = replace(settings, eta=settings.eta * rounds / plan.spread), plan.spread
         run = self._run(rows, engine.fork(), rounds, settings=settings)
         run.training.columns = [] if offer.columns is None else offer.columns.tolist()
         run.training.category_groups = offer.groups
