@@ -54,7 +54,7 @@ TABLES: dict[str, Table] = {
     "guprenat": Table("mlmRev/guPrenat", "prenat"),
     "healthinsurance": Table("AER/HealthInsurance", "insurance"),
     "hi": Table("Ecdat/HI", "whi", ("hhi", "hhi2", "experience")),
-    "jobs": Table("mediation/jobs", "work1", ("work2",)),
+    "jobs": Table("mediation/jobs", "work1"),
     "kershaw": Table("Stat2Data/Kershaw", "Swing", ("Result", "Outcome", "Class", "ABEvent")),
     "kosteckidillon": Table("carData/KosteckiDillon", "headache"),
     "lending_club": Table("modeldata/lending_club", "Class"),
