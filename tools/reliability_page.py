@@ -58,7 +58,8 @@ def page() -> str:
         clean = list(takewhile(lambda run: not run["violations"], reversed(runs)))
         said = (
             f"**{cases:,} cases in {len(runs)} runs, of which the last {sum(run['cases'] for run in clean):,}, in "
-            f"{len(clean)} run{'s' * (len(clean) > 1)}, found no violation**, those before {violations}. The last run, {soak['minutes']:g} "
+            f"{len(clean)} run{'s' * (len(clean) > 1)}, found no violation**, those before {violations}. "
+            f"The last run, {soak['minutes']:g} "
             f"minutes, `{soak['command']}`: {_counts(soak['outcomes'])}; checks: {_counts(soak['checks'])}"
         )
     rows.append(_run("soak", soak, said))
