@@ -43,6 +43,22 @@ def mostly_noise(n=800, n_noise=40, n_classes=2):
     return X, score if n_classes == 0 else np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
 
 
+def levels(n_levels, n=1200, seed=0):
+    """Two columns, one of categories, and a target that they decide: every third category is one of a group."""
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_levels, size=n)
+    X = pd.DataFrame({"level": pd.Categorical([f"level {c:03d}" for c in codes]), "x": rng.normal(size=n)})
+    return X, codes % 3 == 0, rng
+
+
+def grouped(n=1200):
+    """Return rows whose many categories are of two kinds, with little noise: groups are what a tree wants to split."""
+    X, member, rng = levels(60, n)
+    return X, 3.0 * member * (X["x"] > 0) + 0.1 * rng.normal(size=n)
+
+
 def coloured():
     """Table with a categorical column, and a binary target that depends on it."""
     import pandas as pd

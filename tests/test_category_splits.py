@@ -3,26 +3,14 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
+from data_makers import grouped, levels
 from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor, load_model
 
+pytest.importorskip("pandas")
+
 QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "random_state": 0, "n_jobs": 1}
-
-
-def levels(n_levels, n=1200, seed=0):
-    """Two columns, one of categories, and a target that they decide: every third category is one of a group."""
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, n_levels, size=n)
-    X = pd.DataFrame({"level": pd.Categorical([f"level {c:03d}" for c in codes]), "x": rng.normal(size=n)})
-    return X, codes % 3 == 0, rng
-
-
-def grouped(n=1200):
-    """Return rows whose many categories are of two kinds, with little noise: groups are what a tree wants to split."""
-    X, member, rng = levels(60, n)
-    return X, 3.0 * member * (X["x"] > 0) + 0.1 * rng.normal(size=n)
 
 
 def by_chance(n=1200):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from data_makers import mostly_noise, rounded, two_classes
+from data_makers import grouped, mostly_noise, rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import Draws, content_folds, row_keys
 from scboost.boosting.losses import QuantileLoss
@@ -115,6 +115,19 @@ def test_two_workers_choose_the_columns_of_one_process():
     shared, _ = fit_shared(estimator, [Part(X[rows], y[rows], None) for rows in cut(len(y), [300])])
     np.testing.assert_allclose(shared.predict_proba(X), alone.predict_proba(X), rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(shared.selected_columns_, alone.selected_columns_)
+
+
+@pytest.mark.parametrize("preset", ["default", "best"])
+def test_two_workers_split_categories_as_one_process(preset):
+    pytest.importorskip("pandas")
+    X, y = grouped(600)
+    X["x"] = X["x"].round(1)  # few values: the same bins in every part
+    settings = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "random_state": 0, "n_jobs": 1}
+    estimator = SCBoostRegressor(preset=preset, **settings)
+    alone = estimator.fit(X, y)
+    shared, _ = fit_shared(estimator, [Part(X.iloc[rows], y[rows], None) for rows in cut(len(y), [250])])
+    assert shared.category_splits_ == alone.category_splits_ == "groups"
+    np.testing.assert_allclose(shared.predict(X), alone.predict(X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("places", [[], [0], [1499], [300, 700, 1100], [0, 750, 750]], ids=str)
