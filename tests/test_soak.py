@@ -72,6 +72,14 @@ def test_rounding_of_plain_xgboost_and_of_exponentials_is_no_violation(seed, num
     assert soak.judge(soak.make_case(seed, number), ["sums"])[0] == "held"
 
 
+def test_rounding_of_hundreds_of_like_trees_is_no_violation():
+    y = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 2.0, 2.0, 1.0, 3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 1.0, 1.0])
+    params = {"n_estimators": "auto", "init": "zero", "loss": "absolute_error"}
+    case = soak.Case("numbers", np.arange(20.0)[:, None], y, params=params)
+    assert case.fit().n_estimators_ > 500
+    assert soak.judge(case, ["sums"])[0] == "held"
+
+
 def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
     assert soak.judge(replace(case, params={"cv": 1}), ["finite"])[0] == "refused"
     vague = mock.patch("scboost.estimators.base.check_together", side_effect=ValueError("something is wrong"))

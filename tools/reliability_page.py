@@ -56,10 +56,12 @@ def page() -> str:
         runs = [*soak["earlier runs"], soak]
         cases, violations = (sum(run[name] for run in runs) for name in ("cases", "violations"))
         clean = list(takewhile(lambda run: not run["violations"], reversed(runs)))
+        longest = max((run for run in runs if not run["violations"]), key=lambda run: run["cases"], default=None)
         said = (
-            f"**{cases:,} cases in {len(runs)} runs, of which the last {sum(run['cases'] for run in clean):,}, in "
-            f"{len(clean)} run{'s' * (len(clean) > 1)}, found no violation**, those before {violations}. "
-            f"The last run, {soak['minutes']:g} "
+            f"**{cases:,} cases in {len(runs)} runs found {violations} violations, the last "
+            f"{sum(run['cases'] for run in clean):,} cases none**. "
+            + (f"The longest run without any: {longest['cases']:,} cases, `{longest['command']}`. " if longest else "")
+            + f"The last run, {soak['minutes']:g} "
             f"minutes, `{soak['command']}`: {_counts(soak['outcomes'])}; checks: {_counts(soak['checks'])}"
         )
     rows.append(_run("soak", soak, said))
