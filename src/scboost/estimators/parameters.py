@@ -178,8 +178,9 @@ PARAMETERS = """\
         Strength of the pull towards equal weights, for ``weighting="nonnegative"``.
     cv : int, splitter, iterable or "auto", default="auto"
         Folds on which rounds are chosen and trees are weighted, as in scikit-learn: a number of folds, or how to split.
-        "auto" is five folds; where they only choose the rounds, three of them are used from 5,000 rows on, and one from
-        20,000. Folds are cut by the values in the rows: equal rows share a fold.
+        "auto" is five folds, and ten for ``preset="best"`` (five where a class has fewer rows than ten); where they
+        only choose the rounds, three of five are used from 5,000 rows on, and one from 20,000. Folds are cut by the
+        values in the rows: equal rows share a fold.
     column_selection : bool, default=True
         Whether the folds that choose the number of rounds choose the columns, too, up to 20,000 rows: the fold models
         are grown again without the columns that had the least gain, and if held-out rows are surely better off, by two
