@@ -46,7 +46,6 @@ from scboost_lab.scoring import HIGHER_IS_BETTER
 
 MEASURES = {"log_loss": "log-loss", "AUC": "AUC", "ACC": "accuracy", "F1": "F1"}
 HALVES = {"all": ALL, "choose": CHOOSE, "confirm": CONFIRM}
-OUTSIDE_HALF = "outside"
 REDUNDANCY_PEERS = ("XGBoost", "LightGBM", "CatBoost")
 COVERAGE = (0.85, 0.95)
 """What intervals between the quantiles .05 and .95 should cover."""
@@ -102,6 +101,17 @@ def common_folds(rows: Sequence[Row], methods: Sequence[str], sets: Sequence[str
     return [row for row in chosen if row["fold"] in complete]
 
 
+def sets_of(half: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the sets of a half, or those from "outside"; and all sets that must have a fold for it to be compared.
+
+    Examples
+    --------
+    >>> sets_of("choose") == (CHOOSE, ALL)
+    True
+    """
+    return (OUTSIDE, OUTSIDE) if half == "outside" else (HALVES[half], ALL)
+
+
 class Page:
     """Tables and figures of the page.
 
@@ -135,8 +145,8 @@ class Page:
 
     def against(self, ours: str, theirs: str, measure: str = "log_loss", half: str = "all") -> Comparison:
         """Compare two methods over the sets of a half, or over those from outside."""
-        sets = HALVES.get(half, OUTSIDE)
-        by_set = self.means(measure, (ours, theirs), ALL if half in HALVES else OUTSIDE)
+        sets, every = sets_of(half)
+        by_set = self.means(measure, (ours, theirs), every)
         return compare(by_set, ours, theirs, sets, HIGHER_IS_BETTER[measure])
 
     def cpu_ratio(self, ours: str, theirs: str, sets: tuple[str, ...] = ALL) -> float:
@@ -147,7 +157,7 @@ class Page:
     def leaders(self, ours: Sequence[str], peers: Sequence[str], half: str = "all") -> str:
         """Make the table of means and, in brackets, mean ranks; by log-loss."""
         methods = (*ours, *peers)
-        sets, every = HALVES.get(half, OUTSIDE), ALL if half in HALVES else OUTSIDE
+        sets, every = sets_of(half)
         columns: dict[str, dict[str, str]] = {m: {} for m in methods}
         for measure in MEASURES:
             by_set = self.means(measure, methods, every)
@@ -271,11 +281,11 @@ def page_text(directory: Path) -> str:
         parts=parts_table(page),
         n_outside=len(OUTSIDE),
         n_folds_outside=page.folds((DEFAULT, GROUPS, FAST, *AT_OWN), OUTSIDE),
-        outside=page.leaders((DEFAULT, GROUPS, FAST), AT_OWN, OUTSIDE_HALF),
-        outside_catboost=page.against(DEFAULT, "CatBoost", half=OUTSIDE_HALF),
-        outside_catboost_auc=page.against(DEFAULT, "CatBoost", "AUC", half=OUTSIDE_HALF),
+        outside=page.leaders((DEFAULT, GROUPS, FAST), AT_OWN, "outside"),
+        outside_catboost=page.against(DEFAULT, "CatBoost", half="outside"),
+        outside_catboost_auc=page.against(DEFAULT, "CatBoost", "AUC", half="outside"),
         outside_cpu=page.cpu_ratio(DEFAULT, "CatBoost", OUTSIDE),
-        outside_groups=page.against(DEFAULT, GROUPS, half=OUTSIDE_HALF),
+        outside_groups=page.against(DEFAULT, GROUPS, half="outside"),
         sets=page.by_set("log_loss", (DEFAULT, BEST, FAST, "CatBoost", "LightGBM", "XGBoost", *TUNED), ALL),
         longer=longer_text(page),
         noisy_sets=", ".join(NOISY_SETS),

@@ -385,14 +385,14 @@ def kind_of(name: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def load(name: str, data_dir: str) -> tuple[Any, Array]:
+def load(name: str, data_dir: str | None) -> tuple[Any, Array]:
     """Read a set, capped; the target as class numbers or real numbers.
 
     Parameters
     ----------
     name : str
         Stem of the Parquet file, or a table from `outside`, which needs no file.
-    data_dir : str
+    data_dir : str or None
         Directory of the files.
 
     Returns
@@ -400,7 +400,7 @@ def load(name: str, data_dir: str) -> tuple[Any, Array]:
     X : pandas.DataFrame of shape (n, d)
     y : ndarray of shape (n,)
     """
-    frame, target = outside.load(name) if name in OUTSIDE else read_parquet(name, data_dir)
+    frame, target = outside.load(name) if name in OUTSIDE else read_parquet(name, require_data_dir(data_dir))
     regression = kind_of(name) == "regression"
     y: Array = target.astype(np.float64) if regression else np.unique(target, return_inverse=True)[1].astype(np.int64)
     frame, y = capped(frame, y, ROW_CAP, COLUMN_CAP, stratified=not regression)
@@ -466,7 +466,7 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
         Values of `COLUMNS` or, for a quantile, of `QUANTILE_COLUMNS`, for a loss of `LOSS_COLUMNS`.
     """
     kind, method = kind_of(task.dataset), METHODS[task.method]
-    X, y = load(task.dataset, "" if task.dataset in OUTSIDE else require_data_dir(data_dir))
+    X, y = load(task.dataset, data_dir)
     names = categorical_columns(X)
     train, test = folds(y, SEED, N_FOLDS, stratified=kind != "regression")[task.fold]
     X = as_taken(X, method)
@@ -593,7 +593,7 @@ def main(args: argparse.Namespace) -> int:
 
     names = [] if args.part == "page" else list(PARTS) if args.part == "all" else [args.part]
     for name in names:
-        directory = "" if name == "outside" else require_data_dir(args.data_dir)
+        directory = None if name == "outside" else require_data_dir(args.data_dir)
         experiment = PARTS[name]
         experiment.run_recorded(
             args.out / f"{name}.csv",
@@ -611,7 +611,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def fingerprint(name: str, data_dir: str) -> str:
+def fingerprint(name: str, data_dir: str | None) -> str:
     """Say which rows of a set were used."""
     X, y = load(name, data_dir)
     content = np.column_stack([numbers(X[column]) for column in X.columns])
