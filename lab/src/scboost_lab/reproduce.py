@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -271,9 +272,9 @@ def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values
     """One Optuna trial (number `task.fold`): means and fold values of the parameters it proposes.
 
     The sampler is seeded by the trial's number and told the trials in the file, so a run that was stopped
-    proposes what an uninterrupted one would. As in the paper, the folds that choose are the folds reported. A trial
-    stops after the fold at which it can no longer become the best; the sampler is then told the mean so far, which is
-    below the best as well.
+    proposes what an uninterrupted one would. As in the paper, the folds that choose are the folds reported. Optuna's
+    Wilcoxon pruner stops a trial whose folds are surely below the same folds of the best trial so far; the sampler is
+    then told the mean so far, which is below the best as well.
     """
     try:
         import optuna
@@ -283,35 +284,26 @@ def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     distributions = _distributions(task.method)
     sampler = optuna.samplers.TPESampler(seed=task.seed + task.fold)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    earlier = params["history"].get((task.dataset, task.method), [])
-    for row in earlier:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # it is as old as 3.6
+        pruner = optuna.pruners.WilcoxonPruner(p_threshold=0.1)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    for row in params["history"].get((task.dataset, task.method), []):
+        folds = dict(enumerate(map(float, row["ACC_folds"].split())))
         proposed = {"params": json.loads(row["params"]), "distributions": distributions}
-        study.add_trial(optuna.trial.create_trial(**proposed, value=float(row["ACC"])))
-    best = max((float(row["ACC"]) for row in earlier), default=0.0)
-    chosen = study.ask(distributions).params
+        study.add_trial(optuna.trial.create_trial(**proposed, value=float(row["ACC"]), intermediate_values=folds))
+    trial = study.ask(distributions)
     extra = {"natural_gradient": False} if task.method == "NGB" else {}
     outcomes: list[Mapping[str, float]] = []
-    while len(outcomes) < N_FOLDS and not cannot_become_best([o["ACC"] for o in outcomes], best):
-        model = make(task.method, task.seed, **chosen, **extra)
+    while len(outcomes) < N_FOLDS and not trial.should_prune():
+        model = make(task.method, task.seed, **trial.params, **extra)
         outcomes.append(fit_and_score(model, *_fold(Task(task.dataset, task.method, len(outcomes)), data_dir)))
+        trial.report(outcomes[-1]["ACC"], len(outcomes) - 1)
     means: dict[str, float | str] = {c: float(np.mean([o[c] for o in outcomes])) for c in SCORE_COLUMNS}
     for metric in ("ACC", "F1", "AUC"):
         means[f"{metric}_folds"] = " ".join(f"{o[metric]:.5f}" for o in outcomes)
     stopped = int(len(outcomes) < N_FOLDS)
-    return {**means, "params": json.dumps(chosen), "folds_run": len(outcomes), "stopped": stopped}
-
-
-def cannot_become_best(accuracies: Sequence[float], best: float) -> bool:
-    """Whether a trial stays below the best mean even if it makes no error on the folds that are left.
-
-    Examples
-    --------
-    >>> cannot_become_best([0.6] * 3, 0.86), cannot_become_best([0.6] * 4, 0.86)
-    (False, True)
-    """
-    highest = (sum(accuracies) + N_FOLDS - len(accuracies)) / N_FOLDS
-    return highest < best - 1e-6  # the file holds six digits of the best
+    return {**means, "params": json.dumps(trial.params), "folds_run": len(outcomes), "stopped": stopped}
 
 
 TRAINING_ROWS = "scored on training rows"

@@ -193,7 +193,7 @@ def table2(out: Path) -> Shown:
             if not trials:
                 body.append([method, results.status(**at(dataset, method)) or "not run", *[""] * 11])
                 continue
-            best = max(trials, key=lambda row: float(row["ACC"]))
+            best = max(trials, key=lambda row: (row["stopped"] != "1", float(row["ACC"])))
             row = [method, str(len(trials)), str(_stopped(trials))]
             for metric in METRICS:
                 mine = defaults.values(metric, **at(dataset, SCBOOST))
