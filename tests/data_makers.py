@@ -43,6 +43,21 @@ def mostly_noise(n=800, n_noise=40, n_classes=2):
     return X, score if n_classes == 0 else np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
 
 
+def additive(n=800):
+    """Labels that follow, with much noise, from a sum of one column's part each. Few distinct values."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6)).round(1)
+    score = np.sin(2 * X[:, 0]) + np.abs(X[:, 1]) - X[:, 2] + 0.5 * X[:, 3]
+    return X, (score + 1.5 * rng.normal(size=n) > 0.8).astype(int)
+
+
+def product_of_three(n=800):
+    """Labels that no sum of fewer than three columns together tells anything of."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)).round(1)
+    return X, (X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n) > 0).astype(int)
+
+
 def levels(n_levels, n=1200, seed=0):
     """Two columns, one of categories, and a target that they decide: every third category is one of a group."""
     import pandas as pd

@@ -2,15 +2,13 @@
 
 import json
 
-import numpy as np
 import pytest
 
+from choices import QUICK
 from data_makers import grouped, levels
-from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor, load_model
+from scboost import SCBoostClassifier, SCBoostRegressor
 
 pytest.importorskip("pandas")
-
-QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "random_state": 0, "n_jobs": 1}
 
 
 def by_chance(n=1200):
@@ -60,47 +58,8 @@ def test_held_out_rows_choose(make, cls, expected):
     assert scores["auto"] == scores[expected]
 
 
-def test_a_fit_without_folds_parts_one():
-    X, y = grouped()
-    assert SCBoostRegressor(n_estimators=20, random_state=0).fit(X, y).category_splits_ == "one"
-    assert not hasattr(SCBoostRegressor(n_estimators=5).fit(X[["x"]], y), "category_splits_")
-
-
-def test_whole_weights_are_repetitions():
-    X, y = grouped(600)
-    X["x"] = X["x"].round(1)  # few values: the same bins, repeated or not
-    weight = np.random.default_rng(1).integers(1, 4, size=len(y))
-    repeated = np.repeat(np.arange(len(y)), weight)
-    one = SCBoostRegressor(**QUICK).fit(X, y, weight)
-    other = SCBoostRegressor(**QUICK).fit(X.iloc[repeated], y[repeated])
-    assert one.category_splits_ == other.category_splits_ == "groups"
-    np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-4)
-
-
-def test_fold_models_that_are_kept_split_as_chosen(tmp_path):
+def test_fold_models_that_are_kept_split_as_chosen():
     X, y = grouped()
     model = SCBoostRegressor(**QUICK, preset="best").fit(X, y)
     assert model.category_splits_ == "groups"
     assert max(split_sizes(model)) > 10
-    model.save_model(tmp_path / "model.ubj")
-    assert load_model(tmp_path / "model.ubj").category_splits_ == "groups"
-
-
-def test_rows_in_batches_give_the_model_of_rows_in_memory(tmp_path):
-    X, y = grouped()
-    parts = np.array_split(np.arange(len(y)), 3)
-    batches = Batches(lambda: ((X.iloc[rows], y[rows]) for rows in parts), folder=tmp_path)
-    one, other = SCBoostRegressor(**QUICK).fit(X, y), SCBoostRegressor(**QUICK).fit(batches)
-    assert other.category_splits_ == "groups"
-    np.testing.assert_array_equal(one.predict(X), other.predict(X))
-
-
-def test_a_resumed_fit_splits_as_before(tmp_path):
-    X, y = grouped()
-    checkpoint = Checkpoint(tmp_path / "model", every=7)
-    whole = SCBoostRegressor(**QUICK, callbacks=[checkpoint]).fit(X, y)
-    partly = checkpoint.load()
-    assert partly.n_estimators_ < whole.n_estimators_
-    resumed = partly.fit(X, y)
-    assert resumed.category_splits_ == "groups"
-    np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))

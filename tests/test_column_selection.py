@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from data_makers import mostly_noise
-from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor
+from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import row_keys, standard_errors
 from scboost.boosting.training import Race
 
@@ -72,35 +72,6 @@ def test_fold_models_that_are_kept_have_columns_of_their_own():
     np.testing.assert_array_equal(used, model.selected_columns_)
     assert {0, 1, 2} <= set(used.tolist())
     assert len(used) < 15
-
-
-def test_whole_weights_are_repetitions():
-    X, y = mostly_noise()
-    weight = np.random.default_rng(1).integers(1, 4, size=len(y))
-    repeated = np.repeat(np.arange(len(y)), weight)
-    one = SCBoostClassifier(**CHOOSING).fit(X, y, weight)
-    other = SCBoostClassifier(**CHOOSING).fit(X[repeated], y[repeated])
-    np.testing.assert_array_equal(one.selected_columns_, other.selected_columns_)
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-5)
-
-
-def test_rows_in_batches_give_the_model_of_rows_in_memory(tmp_path):
-    X, y = mostly_noise()
-    batches = Batches(lambda: ((X[rows], y[rows]) for rows in np.array_split(np.arange(len(y)), 3)), folder=tmp_path)
-    one, other = (SCBoostClassifier(**CHOOSING).fit(*rows) for rows in ((X, y), (batches,)))
-    np.testing.assert_array_equal(one.selected_columns_, other.selected_columns_)
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
-
-
-def test_a_resumed_fit_keeps_its_columns(tmp_path):
-    X, y = mostly_noise()
-    checkpoint = Checkpoint(tmp_path / "model", every=7)
-    whole = SCBoostClassifier(**CHOOSING, callbacks=[checkpoint]).fit(X, y)
-    partly = checkpoint.load()
-    assert partly.n_estimators_ < whole.n_estimators_
-    resumed = partly.fit(X, y)
-    np.testing.assert_array_equal(resumed.selected_columns_, whole.selected_columns_)
-    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
 
 def test_an_engine_on_some_columns_grows_the_trees_of_a_matrix_of_these():

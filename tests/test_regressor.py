@@ -71,13 +71,13 @@ def test_shared_parameters_have_the_same_meaning_everywhere():
 
 
 def test_the_defaults_of_each_task_are_in_its_signature_and_docstring():
-    measured = {SCBoostClassifier: (6, None), SCBoostRegressor: (None, 31)}
+    measured = {SCBoostClassifier: ("auto", None), SCBoostRegressor: ("auto", 31)}
     for cls, expected in measured.items():
         names = ("max_depth", "max_leaves")
         assert tuple(cls().get_params()[name] for name in names) == expected
         for name, value in zip(names, expected, strict=True):
             line = next(line for line in cls.__doc__.splitlines() if line.strip().startswith(f"{name} : "))
-            assert line.endswith(f"default={value}")
+            assert line.endswith(f"default={value}".replace("auto", '"auto"'))
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_noise_gets_fewer_rounds_than_structure():
 @every_task
 def test_the_chosen_model_is_that_of_as_many_rounds_times_a_factor(task):
     model, X, y = fitted(task, column_selection=False)
-    again = type(model)(**QUICK, n_estimators=model.n_estimators_).fit(X, y)
+    again = type(model)(**QUICK, max_depth=model.max_depth_, n_estimators=model.n_estimators_).fit(X, y)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
     np.testing.assert_allclose(tree_matrix(model, X).H, factor * tree_matrix(again, X).H, rtol=1e-5, atol=1e-6)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from data_makers import grouped, mostly_noise, rounded, two_classes
+from choices import CHOICES, QUICK, scores, some_rows
+from data_makers import rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import Draws, content_folds, row_keys
 from scboost.boosting.losses import QuantileLoss
@@ -107,27 +108,17 @@ def test_two_workers_fit_the_model_of_one_process(name):
     np.testing.assert_allclose(shared.training_log_["loss"], alone.training_log_["loss"], rtol=1e-7)
 
 
-def test_two_workers_choose_the_columns_of_one_process():
-    X, y = mostly_noise()
-    estimator = SCBoostClassifier(learning_rate=0.3, n_iter_no_change=8, cv=3, random_state=0, n_jobs=1)
-    alone = estimator.fit(X, y)
-    assert len(alone.selected_columns_) < 6
-    shared, _ = fit_shared(estimator, [Part(X[rows], y[rows], None) for rows in cut(len(y), [300])])
-    np.testing.assert_allclose(shared.predict_proba(X), alone.predict_proba(X), rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(shared.selected_columns_, alone.selected_columns_)
-
-
+@pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("preset", ["default", "best"])
-def test_two_workers_split_categories_as_one_process(preset):
-    pytest.importorskip("pandas")
-    X, y = grouped(600)
-    X["x"] = X["x"].round(1)  # few values: the same bins in every part
-    settings = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "random_state": 0, "n_jobs": 1}
-    estimator = SCBoostRegressor(preset=preset, **settings)
+def test_two_workers_choose_as_one_process(name, preset):
+    choice = CHOICES[name]
+    X, y = choice.make()
+    estimator = choice.cls(**QUICK, preset=preset)
     alone = estimator.fit(X, y)
-    shared, _ = fit_shared(estimator, [Part(X.iloc[rows], y[rows], None) for rows in cut(len(y), [250])])
-    assert shared.category_splits_ == alone.category_splits_ == "groups"
-    np.testing.assert_allclose(shared.predict(X), alone.predict(X), rtol=1e-5, atol=1e-5)
+    assert choice.of(alone) != choice.otherwise
+    shared, _ = fit_shared(estimator, [Part(some_rows(X, rows), y[rows], None) for rows in cut(len(y), [250])])
+    assert choice.of(shared) == choice.of(alone)
+    np.testing.assert_allclose(scores(shared, X), scores(alone, X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("places", [[], [0], [1499], [300, 700, 1100], [0, 750, 750]], ids=str)

@@ -44,6 +44,25 @@ class Learner:
         return self.values if self.leaf is None else self.values.take(self.leaf)
 
 
+@dataclass(frozen=True)
+class Offer:
+    """What the trees of a model may use.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Numbers of the columns; empty for all.
+    groups : bool
+        Whether a split may part a group of categories from the others, or one category only.
+    depth : int or None
+        Largest depth of a tree; None for no limit.
+    """
+
+    columns: tuple[int, ...] = ()
+    groups: bool = False
+    depth: int | None = None
+
+
 class Engine(ABC):
     """Grows learners on a fixed training matrix.
 

@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 from scboost._arrays import FloatArray, IntArray, Keys, load_kernels, row_threads
 from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.ensemble import Ensemble
-from scboost.boosting.learners import Engine
+from scboost.boosting.learners import Engine, Offer
 from scboost.boosting.loop import (
     ProjectorMaker,
     Round,
@@ -177,10 +177,8 @@ class Training:
         What held-out rows ask to add to the scores of each output when the rounds are done; empty for nothing.
     scale : list of float
         The factor of all learners that held-out rows ask for when the rounds are done; empty for 1.
-    columns : list of int
-        Numbers of the columns that the learners may use; empty for all.
-    category_groups : bool
-        Whether splits of the learners may part a group of categories from the others, or one category only.
+    offer : Offer
+        What the learners may use.
     without_rows : bool
         Whether the state lacks everything that is known of each row, as where rows are spread over workers: it is
         worked out again from the learners before going on.
@@ -199,8 +197,7 @@ class Training:
     grown: tuple[FloatArray, FloatArray] | None = None
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    category_groups: bool = False
+    offer: Offer = field(default_factory=Offer)
     without_rows: bool = False
 
     def record(self, done: Round) -> None:

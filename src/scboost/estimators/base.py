@@ -107,7 +107,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         preset: Literal["default", "fast", "best"],
         n_estimators: int | Literal["auto"],
         learning_rate: float | Literal["auto"],
-        max_depth: int | None,
+        max_depth: int | Literal["auto"] | None,
         max_leaves: int | None,
         min_child_weight: float | Literal["auto"],
         reg_lambda: float,
@@ -428,6 +428,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.stop_reason_ = training.stop_reason
         self.n_estimators_ = training.ensemble.n_rounds
         self.learning_rate_ = training.settings.eta
+        if self.estimator is None:
+            self.max_depth_ = training.offer.depth
 
     def _finish(self, fitted: Fitted) -> None:
         self.n_estimators_ = fitted.n_rounds
@@ -435,10 +437,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.weighting_result_ = fitted.weights
         if fitted.choosing_log:
             self.choosing_log_ = fitted.choosing_log
-        if fitted.training.columns:
-            self.selected_columns_ = np.array(fitted.training.columns, dtype=np.intp)
+        offer = fitted.training.offer
+        if offer.columns:
+            self.selected_columns_ = np.array(offer.columns, dtype=np.intp)
         if self._categorical is not None:
-            self.category_splits_ = "groups" if fitted.training.category_groups else "one"
+            self.category_splits_ = "groups" if offer.groups else "one"
 
     # --- learners --------------------------------------------------------------------------------------------------
 
@@ -457,7 +460,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         names = getattr(self, "feature_names_in_", None)
         params: dict[str, Any] = {
-            "max_depth": self.max_depth or 0,
             "max_leaves": self.max_leaves or 0,
             "grow_policy": "lossguide" if self.max_leaves else "depthwise",
             "min_child_weight": plan.min_child_weight,
@@ -477,10 +479,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return lambda rows, offer: XGBoostEngine(
             rows.X,
             n_outputs,
-            params,
+            {**params, "max_depth": offer.depth or 0},
             categorical=self._categorical,
             category_groups=offer.groups,
-            columns=offer.columns,
+            columns=np.array(offer.columns, dtype=np.intp) if offer.columns else None,
             colsample=self.colsample_bytree,
             sample_weight=rows.weight,
             max_bin=plan.max_bin,

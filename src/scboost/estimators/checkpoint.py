@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray
 from scboost._version import __version__
 from scboost.boosting.history import History, SpectralProjector
+from scboost.boosting.learners import Offer
 from scboost.boosting.loop import Settings, State
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Training
@@ -31,7 +32,7 @@ from scboost.estimators.resuming import Identity, parameter_text
 from scboost.xgb import import_xgboost
 
 _FIRST_LINE = b"scboost checkpoint 1\n"
-_LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale", "columns")
+_LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale")
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -152,7 +153,7 @@ def _to_bytes(estimator: Any) -> bytes:
         "versions": _versions(),
         "settings": pack(dataclasses.asdict(training.settings)),
         "log": {name: pack(np.array(getattr(training, name), dtype=np.float64)) for name in _LOG},
-        "category_groups": training.category_groups,
+        "offer": dataclasses.asdict(training.offer),
         "round": state.round,
         "histories": histories,
         "identity": pack(dataclasses.asdict(estimator._identity)),
@@ -191,7 +192,8 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
         )
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
-        training.category_groups = about["category_groups"]
+        offer = about["offer"]
+        training.offer = Offer(tuple(offer["columns"]), offer["groups"], offer["depth"])
         if training.loss:
             training.state.first_loss = training.loss[0]
         identity = unpack(about["identity"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from scboost._arrays import FloatArray, IntArray
 from scboost.boosting.content import content_folds, content_sample, standard_errors
 from scboost.boosting.ensemble import Ensemble
-from scboost.boosting.learners import Engine
+from scboost.boosting.learners import Engine, Offer
 from scboost.boosting.loop import ProjectorMaker, Settings
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import (
@@ -42,6 +42,9 @@ _GAIN, _LOW_GAIN, _HIGH_GAIN = 1.0, 0.5, 2.0
 # A trial is a success if held-out losses fall by so many standard errors, and ends after so many rounds behind.
 _SURE = 2.0
 _LAG = 10
+# So many rounds of shallow trees go as far as one, and by so many standard errors they must be better.
+_SHALLOW_PACE = 2
+_SURE_OF_DEPTH = 1.5
 
 _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
 
@@ -50,22 +53,6 @@ MIN_ROWS_TO_CHOOSE = 20
 
 Folds = list[tuple[IntArray, IntArray]]
 """Numbers of the training and of the held-out rows, fold by fold."""
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What the trees of a model may use.
-
-    Attributes
-    ----------
-    columns : ndarray of int or None
-        Numbers of the columns; None for all.
-    groups : bool
-        Whether a split may part a group of categories from the others, or one category only.
-    """
-
-    columns: IntArray | None = None
-    groups: bool = False
 
 
 EngineMaker = Callable[[Rows, Offer], Engine]
@@ -166,10 +153,10 @@ class Trainer:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
         watch = None if validation is None else ValidationRows(validation, self._measure or self._loss, plan.n_threads)
-        offer = Offer(groups=plan.category_groups) if resume is None else _offer(resume)
+        offer = plan.offer if resume is None else resume.offer
         engine = self._make_engine(rows, offer)
         run = self._run(rows, engine, plan.n_rounds, watch=watch, resume=resume, base=base)
-        run.training.category_groups = offer.groups
+        run.training.offer = offer
         rows.forget_keys()
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
@@ -191,7 +178,7 @@ class Trainer:
         """
         plan, weighting = self._plan, self._plan.weighting
         keeps = weighting is not None and weighting.source == "fold_average"
-        offer = Offer(groups=plan.category_groups)
+        offer = plan.offer
         engine = self._make_engine(rows, offer)
         label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
         forks = [engine.fork() for _ in folds]
@@ -209,16 +196,16 @@ class Trainer:
         if only_folds:
             training = _averaged(trainings, weights, offer)
             return Fitted(training, training.ensemble.n_rounds, weights, log)
-        rounds = max(n_rounds, 1)
+        settings, rounds = plan.settings, max(n_rounds, 1)
         if plan.choosing is not None:
+            rate = plan.shallow_rate if offer.depth in plan.depths else 1.0
+            settings = replace(settings, eta=rate * settings.eta)
             share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
-            rounds = min(max(round(n_rounds * plan.choosing_speed * _MORE_ROUNDS / share), 1), plan.n_rounds)
-        settings = plan.settings
+            rounds = min(max(round(n_rounds * plan.choosing_speed / rate * _MORE_ROUNDS / share), 1), plan.n_rounds)
         if plan.spread is not None:
             settings, rounds = replace(settings, eta=settings.eta * rounds / plan.spread), plan.spread
         run = self._run(rows, engine.fork(), rounds, settings=settings)
-        run.training.columns = [] if offer.columns is None else offer.columns.tolist()
-        run.training.category_groups = offer.groups
+        run.training.offer = offer
         if not self._loss.weighable and plan.choosing is not None:
             run.training.shift = self._held_out_shift(rows, folds, models).tolist()
         elif (keeps or weights is None) and plan.choosing is not None:
@@ -274,13 +261,22 @@ class Trainer:
 
     def _choose_offer(self, rows: Rows, folds: Folds, models: FoldModels, offer: Offer) -> tuple[FoldModels, Offer]:
         """Try another offer than that of the models; return the best models, and what to offer a model on all rows."""
-        if self._plan.tries_groups and _all_have_trees(models):
+        plan = self._plan
+        if plan.tries_groups and _all_have_trees(models):
             groups = replace(offer, groups=True)
-            engine = self._make_engine(rows, groups)
-            tried = self._try(rows, folds, [engine.fork() for _ in folds], "scboost, categories", models, models)
+            tried = self._try(rows, folds, groups, "scboost, categories", models, models)
             if tried is not None:
                 models, offer = tried, groups
-        if self._plan.selects_columns and _all_have_trees(models):
+        deep = models
+        for depth in plan.depths if _all_have_trees(models) else ():
+            shallow = replace(offer, depth=depth)
+            tried = self._try(
+                rows, folds, shallow, "scboost, depth", models, deep, sure=_SURE_OF_DEPTH, pace=_SHALLOW_PACE
+            )
+            if tried is None:
+                break
+            models, offer = tried, shallow
+        if plan.selects_columns and _all_have_trees(models):
             return self._select_columns(rows, folds, models, offer)
         return models, offer
 
@@ -295,12 +291,13 @@ class Trainer:
 
         def without(least: float, rival: FoldModels) -> tuple[FoldModels, Offer] | None:
             """Try the columns with a gain above the least."""
-            *of_folds, of_all = (np.flatnonzero(part > least) for part in (*gains, gains.mean(axis=0)))
-            if len(of_all) == gains.shape[1] or min(len(part) for part in (*of_folds, of_all)) == 0:
+            parts = (*gains, gains.mean(axis=0))
+            *of_folds, of_all = (tuple(np.flatnonzero(part > least).tolist()) for part in parts)
+            if len(of_all) == gains.shape[1] or not all((*of_folds, of_all)):
                 return None
-            engines = [self._make_engine(rows, replace(offer, columns=part)) for part in of_folds]
-            tried = self._try(rows, folds, engines, "scboost, columns", rival, models)
-            return None if tried is None else (tried, replace(offer, columns=of_all))
+            chosen = replace(offer, columns=of_all)
+            tried = self._try(rows, folds, chosen, "scboost, columns", rival, models, columns=of_folds)
+            return None if tried is None else (tried, chosen)
 
         middle = without(_GAIN, models)
         if middle is None:
@@ -308,14 +305,35 @@ class Trainer:
         return without(_HIGH_GAIN, middle[0]) or middle
 
     def _try(
-        self, rows: Rows, folds: Folds, engines: list[Engine], label: str, rival: FoldModels, before: FoldModels
+        self,
+        rows: Rows,
+        folds: Folds,
+        offer: Offer,
+        label: str,
+        rival: FoldModels,
+        before: FoldModels,
+        *,
+        columns: Sequence[tuple[int, ...]] = (),
+        sure: float = _SURE,
+        pace: int = 1,
     ) -> FoldModels | None:
-        """Grow fold models again; None unless they beat the rival, and surely those before, on held-out rows."""
-        stopping = Race(**vars(self._plan.choosing), rival=tuple(rival.pooled), lag=_LAG)
+        """Grow fold models again; None unless they beat the rival, and surely those before, on held-out rows.
+
+        Each has the offer, or the columns given for its fold. `sure` is a number of standard errors, and `pace` the
+        number of rounds that go as far as one of the rival.
+        """
+        plan = self._plan
+        if columns:
+            engines = [self._make_engine(rows, replace(offer, columns=part)) for part in columns]
+        else:
+            engine = self._make_engine(rows, offer)
+            engines = [engine.fork() for _ in folds]
+        losses = tuple(np.repeat(rival.pooled, pace).tolist())
+        stopping = Race(**vars(plan.choosing), rival=losses, lag=_LAG)
         tried = self._grow_folds(rows, folds, engines, stopping, label, kept=False)
         if min(tried.pooled, default=np.inf) >= min(rival.pooled):
             return None
-        return tried if _certainty(rows, folds, before, tried) > _SURE else None
+        return tried if _certainty(rows, folds, before, tried) > sure else None
 
     def _run(
         self,
@@ -438,11 +456,6 @@ class Trainer:
         return found
 
 
-def _offer(training: Training) -> Offer:
-    columns = np.array(training.columns, dtype=np.intp) if training.columns else None
-    return Offer(columns, training.category_groups)
-
-
 def _all_have_trees(models: FoldModels) -> bool:
     return all(training.ensemble.gains().any() for training in models.trainings)
 
@@ -484,8 +497,8 @@ def _averaged(trainings: list[Training], weights: Weights | None, offer: Offer) 
     first = trainings[0]
     for training in trainings[1:]:
         first.ensemble.extend(training.ensemble)
-    first.columns = [] if offer.columns is None else np.flatnonzero(first.ensemble.gains()).tolist()
-    first.category_groups = offer.groups
+    used = tuple(np.flatnonzero(first.ensemble.gains()).tolist()) if offer.columns else ()
+    first.offer = replace(offer, columns=used)
     return first
 
 
@@ -498,8 +511,8 @@ def _joined(whole: Training, averaged: Training) -> Training:
         ensemble = training.ensemble
         ensemble.reweight(ensemble.weights / 2, ensemble.intercept / 2)
     whole.ensemble.extend(averaged.ensemble)
-    if averaged.columns:
-        whole.columns = np.flatnonzero(whole.ensemble.gains()).tolist()
+    if averaged.offer.columns:
+        whole.offer = replace(whole.offer, columns=tuple(np.flatnonzero(whole.ensemble.gains()).tolist()))
     return whole
 
 

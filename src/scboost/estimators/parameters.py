@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from scboost.boosting.learners import Offer
 from scboost.boosting.loop import Settings
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows, Stopping
@@ -28,6 +29,9 @@ FOLDS = 5
 _BEST_FOLDS = 10  # whose models are kept by ``preset="best"``: each has seen nearly all rows
 
 _DEFAULT_MEMORY = 5
+_DEPTH = 6  # of trees whose leaves are not counted
+_DEPTHS = (3, 2)  # that are tried in its place
+_SHALLOW_RATE = 2.0  # factor of their learning rate: they would need many rounds
 # Patience while the number of rounds is chosen: rounds, and share of the best round so far.
 _CHOOSING = Stopping(patience=100, tol=0.0, share=0.2)
 # Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
@@ -116,8 +120,10 @@ PARAMETERS = """\
         larger steps. From 500 rounds asked for, folds choose it: the rounds together go as far as those that "auto"
         would choose, in smaller steps (but not with ``X_val``, ``early_stopping``, ``weighting``, ``warm_start``,
         ``init_model`` or ``estimator``). What is used is ``learning_rate_``.
-    max_depth : int or None, default=<max_depth>
-        Largest depth of a tree.
+    max_depth : int, None or "auto", default="auto"
+        Largest depth of a tree; None for no limit but ``max_leaves``. "auto" is 6 for classes, and for numbers None, or
+        6 if ``max_leaves`` is None, too; unless the folds that choose the number of rounds show that held-out rows are
+        better off with 3, or even 2, by one and a half standard errors (up to 20,000 rows; see ``max_depth_``).
     max_leaves : int or None, default=<max_leaves>
         Largest number of leaves; if given, the leaf with the largest gain is split next.
     min_child_weight : float or "auto", default="auto"
@@ -229,6 +235,8 @@ ATTRIBUTES = """\
         Number of rounds in use.
     learning_rate_ : float
         Learning rate in use.
+    max_depth_ : int or None
+        Largest depth of a tree in use; None for no limit. Not with ``estimator``.
     best_iteration_ : int
         Number of the last round in use, counted from 0 as in XGBoost.
     weights_ : ndarray of shape (n_trees,)
@@ -277,7 +285,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "preset": [StrOptions({"default", "fast", "best"})],
     "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
     "max_leaves": [Interval(Integral, 2, None, closed="left"), None],
     "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
@@ -373,8 +381,12 @@ class Plan:
         Number of histogram bins of a column.
     selects_columns : bool
         Whether the folds that choose the number of rounds choose the columns, too.
-    category_groups : bool
-        Whether splits may part a group of categories from the others, or one category only.
+    offer : Offer
+        What the trees may use, unless folds choose something else.
+    depths : tuple of int
+        Largest depths of trees that the folds that choose the number of rounds try, as long as each is better.
+    shallow_rate : float
+        Factor of the learning rate of such trees in a model on all rows.
     tries_groups : bool
         Whether the folds that choose the number of rounds may allow groups of categories.
     """
@@ -394,7 +406,9 @@ class Plan:
     n_threads: int
     max_bin: int
     selects_columns: bool
-    category_groups: bool
+    offer: Offer
+    depths: tuple[int, ...]
+    shallow_rate: float
     tries_groups: bool
 
     @property
@@ -410,7 +424,12 @@ class Plan:
     def without_choosing(self, n_rounds: int) -> Plan:
         """Return the plan for data that have too few rows to choose the number of rounds on."""
         n_rounds = self.spread or n_rounds
-        nothing: dict[str, Any] = {"selects_columns": False, "tries_groups": False, "joins_all_rows": False}
+        nothing: dict[str, Any] = {
+            "selects_columns": False,
+            "tries_groups": False,
+            "depths": (),
+            "joins_all_rows": False,
+        }
         return replace(self, n_rounds=n_rounds, choosing=None, choosing_speed=1, **nothing)
 
 
@@ -526,7 +545,9 @@ def make_plan(
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
         selects_columns=folds_judge and estimator.column_selection,
-        category_groups=estimator.category_splits == "groups",
+        offer=Offer(groups=estimator.category_splits == "groups", depth=_depth(estimator, loss)),
+        depths=_DEPTHS if folds_judge and estimator.max_depth == "auto" else (),
+        shallow_rate=_SHALLOW_RATE if estimator.learning_rate == "auto" else 1.0,
         tries_groups=folds_judge and estimator.category_splits == "auto" and most_categories >= _FEWEST_FOR_GROUPS,
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
@@ -534,6 +555,12 @@ def make_plan(
 
 def _or_suggested(value: float | str, suggested: float) -> float:
     return suggested if isinstance(value, str) else float(value)
+
+
+def _depth(estimator: Any, loss: Loss) -> int | None:
+    if estimator.max_depth != "auto":
+        return None if estimator.max_depth is None else int(estimator.max_depth)
+    return _DEPTH if loss.n_classes or estimator.max_leaves is None else None
 
 
 def _bins(rows: Rows) -> int:

@@ -104,7 +104,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         preset: Literal["default", "fast", "best"] = "default",
         n_estimators: int | Literal["auto"] = "auto",
         learning_rate: float | Literal["auto"] = "auto",
-        max_depth: int | None = None,
+        max_depth: int | Literal["auto"] | None = "auto",
         max_leaves: int | None = 31,
         min_child_weight: float | Literal["auto"] = "auto",
         reg_lambda: float = 3.0,

@@ -1,0 +1,67 @@
+"""What folds choose besides the rounds is the same, however rows are weighted, read or resumed."""
+
+import numpy as np
+import pytest
+
+from choices import CHOICES, QUICK, scores, some_rows
+from scboost import Batches, Checkpoint, load_model
+
+pytest.importorskip("xgboost")
+
+
+@pytest.fixture(params=CHOICES)
+def choice(request):
+    return CHOICES[request.param]
+
+
+@pytest.fixture
+def chosen(choice):
+    """Rows, and a model for which something was chosen."""
+    X, y = choice.make()
+    model = choice.cls(**QUICK).fit(X, y)
+    assert choice.of(model) != choice.otherwise
+    return X, y, model
+
+
+def test_nothing_is_chosen_without_folds(choice):
+    X, y = choice.make()
+    model = choice.cls(**{**QUICK, "cv": "auto"}, n_estimators=5).fit(X, y)
+    assert getattr(model, choice.attribute, None) == choice.otherwise
+
+
+def test_whole_weights_are_repetitions(choice):
+    X, y = choice.make()
+    weight = np.random.default_rng(1).integers(1, 4, size=len(y))
+    repeated = np.repeat(np.arange(len(y)), weight)
+    one = choice.cls(**QUICK).fit(X, y, weight)
+    other = choice.cls(**QUICK).fit(some_rows(X, repeated), y[repeated])
+    assert choice.of(one) == choice.of(other) != choice.otherwise
+    np.testing.assert_allclose(scores(one, X), scores(other, X), atol=1e-4)
+
+
+def test_rows_in_batches_give_the_model_of_rows_in_memory(choice, chosen, tmp_path):
+    X, y, model = chosen
+    parts = np.array_split(np.arange(len(y)), 3)
+    batches = Batches(lambda: ((some_rows(X, rows), y[rows]) for rows in parts), folder=tmp_path)
+    other = choice.cls(**QUICK).fit(batches)
+    assert choice.of(other) == choice.of(model)
+    np.testing.assert_array_equal(scores(other, X), scores(model, X))
+
+
+def test_a_resumed_fit_keeps_what_was_chosen(choice, chosen, tmp_path):
+    X, y, model = chosen
+    checkpoint = Checkpoint(tmp_path / "model", every=11)
+    choice.cls(**QUICK, callbacks=[checkpoint]).fit(X, y)
+    partly = checkpoint.load()
+    assert partly.n_estimators_ < model.n_estimators_
+    resumed = partly.fit(X, y)
+    assert choice.of(resumed) == choice.of(model)
+    np.testing.assert_array_equal(scores(resumed, X), scores(model, X))
+
+
+def test_the_model_file_tells_what_was_chosen(choice, chosen, tmp_path):
+    X, _, model = chosen
+    model.save_model(tmp_path / "model.ubj")
+    loaded = load_model(tmp_path / "model.ubj")
+    assert choice.of(loaded) == choice.of(model)
+    np.testing.assert_array_equal(scores(loaded, X), scores(model, X))

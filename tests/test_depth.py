@@ -1,0 +1,73 @@
+"""How deep trees are, as held-out rows ask for."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from choices import QUICK
+from data_makers import additive, product_of_three
+from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.parameters import auto_learning_rate
+
+pytest.importorskip("xgboost")
+
+
+def depth_of(model):
+    """Return the depth of the deepest tree, by XGBoost's own account."""
+    nodes = model.get_booster().trees_to_dataframe()
+    children = nodes.dropna(subset=["Yes"])
+    depths = dict.fromkeys(nodes["ID"], 0)
+    for node, *below in children[["ID", "Yes", "No"]].itertuples(index=False):  # parents come first
+        for child in below:
+            depths[child] = depths[node] + 1
+    return max(depths.values())
+
+
+@pytest.mark.parametrize(("make", "shallow"), [(additive, True), (product_of_three, False)])
+def test_trees_are_as_deep_as_held_out_rows_ask_for(make, shallow):
+    X, y = make(3000)
+    models = {depth: SCBoostClassifier(**QUICK, max_depth=depth).fit(X[:800], y[:800]) for depth in ("auto", 2, 6)}
+    expected = 2 if shallow else 6
+    assert models["auto"].max_depth_ == expected
+    np.testing.assert_array_equal(*(models[depth].predict_proba(X) for depth in ("auto", expected)))
+    losses = {depth: log_loss(y[800:], model.predict_proba(X[800:])) for depth, model in models.items()}
+    assert losses["auto"] == min(losses.values()) < max(losses.values())
+
+
+def test_no_tree_is_deeper_than_chosen():
+    X, y = additive()
+    for preset in ("default", "best"):
+        model = SCBoostClassifier(**{**QUICK, "preset": preset}).fit(X, y)
+        assert depth_of(model) == model.max_depth_ == 2
+
+
+def test_shallow_trees_take_larger_steps_unless_the_rate_is_given():
+    X, y = additive()
+    model = SCBoostClassifier(**{**QUICK, "learning_rate": "auto"}).fit(X, y)
+    assert model.max_depth_ in (2, 3)
+    assert model.learning_rate_ == pytest.approx(2 * auto_learning_rate(len(y), 1000))
+    assert SCBoostClassifier(**QUICK).fit(X, y).learning_rate_ == QUICK["learning_rate"]
+
+
+def test_a_real_target_has_no_limit_but_its_leaves_unless_held_out_rows_ask_for_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    noisy = X[:, 0] + X[:, 1] + 3 * rng.normal(size=600)
+    sharp = np.sign(X).prod(axis=1) + 0.1 * rng.normal(size=600)
+    assert SCBoostRegressor(**QUICK).fit(X, noisy).max_depth_ in (2, 3)
+    model = SCBoostRegressor(**QUICK).fit(X, sharp)
+    assert model.max_depth_ is None
+    assert depth_of(model) > 6
+    assert SCBoostRegressor(n_estimators=3, max_leaves=None).fit(X, sharp).max_depth_ == 6
+
+
+@pytest.mark.parametrize("given", [1, 4, None])
+def test_a_depth_that_is_given_stays(given):
+    X, y = additive()
+    assert SCBoostClassifier(**QUICK, max_depth=given, max_leaves=8).fit(X, y).max_depth_ == given
+
+
+@pytest.mark.parametrize("reason", [{"early_stopping_metric": "roc_auc"}, {"preset": "fast"}])
+def test_trees_stay_deep_where_the_loss_on_folds_does_not_choose(reason):
+    X, y = additive()
+    assert SCBoostClassifier(**{**QUICK, "cv": "auto", **reason}).fit(X, y).max_depth_ == 6
