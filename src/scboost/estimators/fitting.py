@@ -42,8 +42,7 @@ _GAIN, _LOW_GAIN, _HIGH_GAIN = 1.0, 0.5, 2.0
 # A trial is a success if held-out losses fall by so many standard errors, and ends after so many rounds behind.
 _SURE = 2.0
 _LAG = 10
-# So many rounds of shallow trees go as far as one, and by so many standard errors they must be better.
-_SHALLOW_PACE = 2
+# By so many standard errors shallow trees must be better.
 _SURE_OF_DEPTH = 1.5
 
 _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
@@ -271,7 +270,7 @@ class Trainer:
         for depth in plan.depths if _all_have_trees(models) else ():
             shallow = replace(offer, depth=depth)
             tried = self._try(
-                rows, folds, shallow, "scboost, depth", models, deep, sure=_SURE_OF_DEPTH, pace=_SHALLOW_PACE
+                rows, folds, shallow, "scboost, depth", models, deep, sure=_SURE_OF_DEPTH, pace=plan.shallow_pace
             )
             if tried is None:
                 break

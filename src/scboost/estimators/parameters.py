@@ -30,10 +30,12 @@ _BEST_FOLDS = 10  # whose models are kept by ``preset="best"``: each has seen ne
 
 _DEFAULT_MEMORY = 5
 _DEPTH = 6  # of trees whose leaves are not counted
-_DEPTHS = (3, 2)  # that are tried in its place
+# Depths that are tried in its place, and in place of no limit; and how many rounds of such trees go as far as one.
+_DEPTHS, _DEPTHS_OF_NUMBERS = (3, 2), (4, 3, 2)
+_PACE, _PACE_OF_NUMBERS = 2, 3
 _SHALLOW_RATE = 2.0  # factor of their learning rate: they would need many rounds
 # Patience while the number of rounds is chosen: rounds, and share of the best round so far.
-_CHOOSING = Stopping(patience=100, tol=0.0, share=0.2)
+_CHOOSING = Stopping(patience=60, tol=0.0, share=0.2)
 # Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
 _CHOOSING_SPEED = 4
 # Folds that choose the number of rounds, by the number of rows up to which: more rows decide as well with fewer folds.
@@ -123,7 +125,8 @@ PARAMETERS = """\
     max_depth : int, None or "auto", default="auto"
         Largest depth of a tree; None for no limit but ``max_leaves``. "auto" is 6 for classes, and for numbers None, or
         6 if ``max_leaves`` is None, too; unless the folds that choose the number of rounds show that held-out rows are
-        better off with 3, or even 2, by one and a half standard errors (up to 20,000 rows; see ``max_depth_``).
+        better off with 3 (4 for numbers), or fewer down to 2, by one and a half standard errors (up to 20,000 rows; see
+        ``max_depth_``).
     max_leaves : int or None, default=<max_leaves>
         Largest number of leaves; if given, the leaf with the largest gain is split next.
     min_child_weight : float or "auto", default="auto"
@@ -199,7 +202,7 @@ PARAMETERS = """\
         name of a scikit-learn scorer, such as "roc_auc", or one made by :func:`sklearn.metrics.make_scorer`. Then
         "validation_loss" is minus the score; that of several folds is their mean, by the weight of their rows.
     n_iter_no_change : int or "auto", default="auto"
-        Number of rounds without improvement after which to stop. "auto" is 10; while rounds are chosen, 100 or a fifth
+        Number of rounds without improvement after which to stop. "auto" is 10; while rounds are chosen, 60 or a fifth
         of the best round so far, whichever is more.
     tol : float, default=1e-7
         Smallest decrease of the validation loss that counts as improvement.
@@ -385,6 +388,8 @@ class Plan:
         What the trees may use, unless folds choose something else.
     depths : tuple of int
         Largest depths of trees that the folds that choose the number of rounds try, as long as each is better.
+    shallow_pace : int
+        How many rounds of such trees go as far as one of the others.
     shallow_rate : float
         Factor of the learning rate of such trees in a model on all rows.
     tries_groups : bool
@@ -408,6 +413,7 @@ class Plan:
     selects_columns: bool
     offer: Offer
     depths: tuple[int, ...]
+    shallow_pace: int
     shallow_rate: float
     tries_groups: bool
 
@@ -518,6 +524,7 @@ def make_plan(
         and estimator.early_stopping_metric is None
         and rows.size() <= _FOLDS_BY_ROWS[-1][0]  # beyond, a single fold would judge, and noise does less harm
     )
+    tries_depths = folds_judge and estimator.max_depth == "auto"
     memory = _DEFAULT_MEMORY if estimator.memory == "auto" else estimator.memory
     return Plan(
         settings=Settings(
@@ -546,8 +553,9 @@ def make_plan(
         n_threads=thread_count(estimator.n_jobs),
         selects_columns=folds_judge and estimator.column_selection,
         offer=Offer(groups=estimator.category_splits == "groups", depth=_depth(estimator, loss)),
-        depths=_DEPTHS if folds_judge and estimator.max_depth == "auto" else (),
-        shallow_rate=_SHALLOW_RATE if estimator.learning_rate == "auto" else 1.0,
+        depths=(_DEPTHS if loss.n_classes else _DEPTHS_OF_NUMBERS) if tries_depths else (),
+        shallow_pace=_PACE if loss.n_classes else _PACE_OF_NUMBERS,
+        shallow_rate=_SHALLOW_RATE if loss.n_classes and estimator.learning_rate == "auto" else 1.0,
         tries_groups=folds_judge and estimator.category_splits == "auto" and most_categories >= _FEWEST_FOR_GROUPS,
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
