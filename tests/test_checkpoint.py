@@ -79,7 +79,14 @@ def test_a_resumed_fit_whose_rounds_validation_rows_choose_stops_where_the_whole
 def test_a_resumed_fit_of_a_median_is_shifted_as_the_whole_is(tmp_path):
     X, y = real_target()
     checkpoint = Checkpoint(tmp_path / "model", every=5)
-    params = {"loss": "absolute_error", "learning_rate": 0.5, "n_iter_no_change": 2, "n_jobs": 1, "random_state": 0}
+    params = {
+        "loss": "absolute_error",
+        "learning_rate": 0.5,
+        "n_iter_no_change": 2,
+        "n_jobs": 1,
+        "random_state": 0,
+        "max_depth": None,
+    }
     model = SCBoostRegressor(**params, callbacks=[checkpoint]).fit(X, y)
     assert abs(model.intercept_[0] - np.median(y)) > 1e-3  # what held-out rows ask for
     np.testing.assert_array_equal(checkpoint.load().fit(X, y).predict(X), model.predict(X))

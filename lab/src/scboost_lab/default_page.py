@@ -17,11 +17,12 @@ from scboost_lab.default_study import (
     CHOOSE,
     COLUMN_CAP,
     CONFIRM,
+    DEEP,
+    DEEP_GROUPS,
     DEFAULT,
     FAST,
     FIRST,
     FLIPPED,
-    GROUPS,
     LINEAR_FROM,
     LONG,
     LOSSES,
@@ -280,12 +281,14 @@ def page_text(directory: Path) -> str:
         best_catboost=page.against(BEST, "CatBoost"),
         parts=parts_table(page),
         n_outside=len(OUTSIDE),
-        n_folds_outside=page.folds((DEFAULT, GROUPS, FAST, *AT_OWN), OUTSIDE),
-        outside=page.leaders((DEFAULT, GROUPS, FAST), AT_OWN, "outside"),
+        n_folds_outside=page.folds((DEFAULT, DEEP, DEEP_GROUPS, FAST, BEST, *AT_OWN), OUTSIDE),
+        outside=page.leaders((DEFAULT, DEEP, DEEP_GROUPS, FAST, BEST), AT_OWN, "outside"),
+        outside_deep=page.against(DEFAULT, DEEP, half="outside"),
+        outside_best=page.against(BEST, "CatBoost", half="outside"),
         outside_catboost=page.against(DEFAULT, "CatBoost", half="outside"),
         outside_catboost_auc=page.against(DEFAULT, "CatBoost", "AUC", half="outside"),
         outside_cpu=page.cpu_ratio(DEFAULT, "CatBoost", OUTSIDE),
-        outside_groups=page.against(DEFAULT, GROUPS, half="outside"),
+        outside_groups=page.against(DEEP, DEEP_GROUPS, half="outside"),
         sets=page.by_set("log_loss", (DEFAULT, BEST, FAST, "CatBoost", "LightGBM", "XGBoost", *TUNED), ALL),
         longer=longer_text(page),
         noisy_sets=", ".join(NOISY_SETS),
@@ -304,6 +307,10 @@ def page_text(directory: Path) -> str:
         tried_all=tried_table(page, "default, all sets", "log_loss"),
         tried_factor=tried_table(page, "with the factor", "log_loss"),
         tried_columns=tried_table(page, "columns", "log_loss"),
+        tried_depth=tried_table(page, "depth, tables from outside", "log_loss"),
+        tried_depth_again=tried_table(page, "depth, confirmed", "log_loss"),
+        tried_depth_sets=tried_table(page, "depth", "log_loss"),
+        tried_depth_numbers=tried_table(page, "depth, numbers", "RMSE"),
         tried_short=prototype_table(page, "20 rounds", SHORT_REFERENCE),
         tried_numbers=tried_table(page, "default, numbers", "RMSE"),
         tried_fast=tried_table(page, "fast", "log_loss"),
@@ -487,7 +494,11 @@ def tried_table(page: Page, setting: str, measure: str) -> str:
 def parts_table(page: Page) -> str:
     """Compare the default with one part left out with what it is a part of."""
     rows = []
-    pairs = [(ALL_COLUMNS, DEFAULT), *((less, ALL_COLUMNS) for less in (NO_PROJECTION, NO_EXPLORATION, FIRST, PLAIN))]
+    pairs = [
+        (DEEP, DEFAULT),
+        (ALL_COLUMNS, DEFAULT),
+        *((less, ALL_COLUMNS) for less in (NO_PROJECTION, NO_EXPLORATION, FIRST, PLAIN)),
+    ]
     for less, more in pairs:
         cells = []
         for half in HALVES:

