@@ -216,22 +216,17 @@ def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_for_bit(cl
         killed.append(victim)
         os.kill(pids[victim], signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_in_round_20)
+    def slow(model):  # leaves time to be killed; a class of this module would need it on the workers' path
+        if model.n_estimators_ >= 20:
+            time.sleep(0.5)
+
+    killer = threading.Thread(target=kill_in_round_20, daemon=True)
     killer.start()
-    slow = [Checkpoint(path, every=20), _Slow()]
     with pytest.raises(WorkerError, match=r"Lost worker .*The fit ended in round 2") as caught:
-        on_dask("SCBoostRegressor", callbacks=slow).set_params(**params).fit(dX, dy)
+        on_dask("SCBoostRegressor", callbacks=[Checkpoint(path, every=20), slow]).set_params(**params).fit(dX, dy)
     killer.join()
     assert killed[0] in str(caught.value)
     client.wait_for_workers(2, timeout=60)
     resumed = on_dask("SCBoostRegressor").set_params(**params).fit(dX, dy, resume_from=path)
     assert resumed.n_estimators_ == 60
     np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
-
-
-class _Slow:
-    """Leaves time to be killed after round 20."""
-
-    def __call__(self, model):
-        if model.n_estimators_ >= 20:
-            time.sleep(0.5)

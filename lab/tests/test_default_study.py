@@ -235,7 +235,9 @@ def write_results(directory, better):
             writer.writerow(["b", "other", setting, 1, 0, 9.0, 0.9, 0.5, 100, "ok"])
         writer.writerow(["a", default_page.SHORT_REFERENCE, "20 rounds", 0, 0, 0.4, 0.8, 0.4, 20, "ok"])
         tried = "default", "fast", "best", "fast, many classes", "default, numbers", "fast, numbers"
-        for setting in (*tried, "default, all sets", "with the factor", "columns", "best, mean with the default"):
+        later = "default, all sets", "with the factor", "columns", "best, mean with the default"
+        depths = "depth, tables from outside", "depth, confirmed", "depth", "depth, numbers"
+        for setting in (*tried, *later, *depths):
             writer.writerow(["a", default_page.UNCHANGED, setting, 0, 0, 0.4, "", "", 100, "ok", 4.0, 2.0])
             writer.writerow(["b", default_page.UNCHANGED, setting, 0, 0, 0.6, "", "", 100, "ok", 6.0, 2.0])
             writer.writerow(["a", "other", setting, 0, 0, 0.41, "", "", 100, "ok", 4.2, 1.0])
