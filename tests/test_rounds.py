@@ -414,3 +414,9 @@ def test_a_warm_start_needs_a_number_of_rounds():
     X, y = two_classes()
     with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' chooses it; give a number"):
         SCBoostClassifier(warm_start=True).fit(X, y)
+
+
+def test_folds_without_rows_are_left_out():
+    X, y = np.array([[0.0], [1.0]]), np.array([1e12, 1e12 + 2])
+    model = SCBoostRegressor(cv=3).fit(X, y)  # two rows in three folds
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-9)

@@ -610,7 +610,9 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers
         kind = "rows of the rarest class" if loss.n_classes else "rows"
         raise ValueError(f"cv={plan.n_folds} is more than the {smallest} {kind} that differ from each other.")
     fold = content_folds(rows.keys(), plan.n_folds, _class_numbers(rows, loss), plan.settings.seed)
-    return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(plan.n_folds_used)]
+    sizes = workers().sum(np.bincount(fold, minlength=plan.n_folds).astype(np.float64))
+    used = np.flatnonzero(sizes[: plan.n_folds_used])  # few rows leave folds without any
+    return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in used]
 
 
 def _class_numbers(rows: Rows, loss: Loss) -> IntArray | None:
