@@ -1,5 +1,7 @@
 """How deep trees are, as held-out rows ask for."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -7,6 +9,7 @@ from sklearn.metrics import log_loss
 from choices import QUICK
 from data_makers import additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.fitting import FoldModels
 from scboost.estimators.parameters import auto_learning_rate
 
 pytest.importorskip("xgboost")
@@ -71,3 +74,20 @@ def test_a_depth_that_is_given_stays(given):
 def test_trees_stay_deep_where_the_loss_on_folds_does_not_choose(reason):
     X, y = additive()
     assert SCBoostClassifier(**{**QUICK, "cv": "auto", **reason}).fit(X, y).max_depth_ == 6
+
+
+def test_ten_folds_choose_as_well_after_five_of_them_did():
+    X, y = additive()
+    settings = {**QUICK, "cv": 10}
+    model = SCBoostClassifier(**settings, preset="best").fit(X, y)
+    assert depth_of(model) == model.max_depth_ == SCBoostClassifier(**settings).fit(X, y).max_depth_ < 6
+
+
+def test_the_loss_on_some_folds_is_that_of_these_alone():
+    runs = [([4.0, 3.0, 2.0], 1.0), ([2.0, 1.0], 3.0), ([9.0, 9.0, 9.0], 5.0)]
+    trainings, watches = zip(
+        *((SimpleNamespace(validation_loss=v), SimpleNamespace(weight=w)) for v, w in runs), strict=True
+    )
+    models = FoldModels(list(trainings), list(watches), [], [6.0, 5.0, 4.0], 3)
+    assert models.pooled_of(2) == [2.5, 1.5, 1.25]
+    assert models.pooled_of(3) == models.pooled

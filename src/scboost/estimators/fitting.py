@@ -108,6 +108,15 @@ class FoldModels:
     pooled: list[float]
     n_rounds: int
 
+    def pooled_of(self, n_folds: int) -> list[float]:
+        """Return the loss on the held-out rows of the first folds after each round."""
+        if n_folds == len(self.trainings):
+            return self.pooled
+        parts = [(t.validation_loss, w.weight) for t, w in zip(self.trainings, self.watches, strict=True)][:n_folds]
+        seen = [(losses, weight) for losses, weight in parts if losses]  # a model that ended early keeps its last loss
+        padded = [[losses[min(i, len(losses) - 1)] for i in range(len(self.pooled))] for losses, _ in seen]
+        return np.average(padded, axis=0, weights=[weight for _, weight in seen]).tolist() if seen else []
+
 
 class Trainer:
     """Grows models by a plan.
@@ -319,19 +328,21 @@ class Trainer:
         """Grow fold models again; None unless they beat the rival, and surely those before, on held-out rows.
 
         Each has the offer, or the columns given for its fold. `sure` is a number of standard errors, and `pace` the
-        number of rounds that go as far as one of the rival.
+        number of rounds that go as far as one of the rival. Where folds are many, some must beat the rival before all
+        are grown.
         """
         plan = self._plan
         if columns:
             engines = [self._make_engine(rows, replace(offer, columns=part)) for part in columns]
         else:
-            engine = self._make_engine(rows, offer)
-            engines = [engine.fork() for _ in folds]
-        losses = tuple(np.repeat(rival.pooled, pace).tolist())
-        stopping = Race(**vars(plan.choosing), rival=losses, lag=_LAG)
-        tried = self._grow_folds(rows, folds, engines, stopping, label, kept=False)
-        if min(tried.pooled, default=np.inf) >= min(rival.pooled):
-            return None
+            engines = [self._make_engine(rows, offer)] * len(folds)
+        for n in dict.fromkeys((min(FOLDS, len(folds)), len(folds))):
+            theirs = rival.pooled_of(n)
+            stopping = Race(**vars(plan.choosing), rival=tuple(np.repeat(theirs, pace).tolist()), lag=_LAG)
+            forks = [engine.fork() for engine in engines[:n]]
+            tried = self._grow_folds(rows, folds[:n], forks, stopping, label, kept=False)
+            if min(tried.pooled, default=np.inf) >= min(theirs, default=np.inf):
+                return None
         return tried if _certainty(rows, folds, before, tried) > sure else None
 
     def _run(

@@ -109,8 +109,9 @@ PARAMETERS = """\
     preset : {"default", "fast", "best"}, default="default"
         What "auto" stands for. "default": the data choose the number of rounds on held-out rows, then one model is
         fitted on all rows, whose trees get the common factor that the held-out rows ask for, and, where that is surely
-        better, are shallow, or without columns that do no good; about three times the cost of one fit. "fast": 100 rounds, one fit;
-        "auto" is then 0.7 for the projection of every loss that has one, and four fifths of the usual learning rate.
+        better, are shallow, or without columns that do no good; about three times the cost of one fit. "fast": 100
+        rounds, one fit; "auto" is then 0.7 for the projection of every loss that has one, and four fifths of the usual
+        learning rate.
         "best": ten fold models, whose rounds are chosen and weighted out of fold, are kept, and their average is
         averaged with the model of "default", at twice its cost.
     n_estimators : int or "auto", default="auto"
