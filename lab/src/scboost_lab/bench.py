@@ -116,7 +116,7 @@ def make_model(method: str, n: int, rounds: int, threads: int, rate: float | Non
         "SCBoost, paper form": {"weighting": None},  # the weights are not part of growing
         "XGBoost": {
             "learning_rate": rate,
-            "max_depth": 6,
+            "max_depth": 6,  # what "auto" is for classes, too
             "max_leaves": default.max_leaves or 0,
             "grow_policy": "lossguide" if default.max_leaves else "depthwise",
             "colsample_bytree": default.colsample_bytree,
