@@ -329,14 +329,14 @@ class Trainer:
 
         Each has the offer, or the columns given for its fold. `sure` is a number of standard errors, and `pace` the
         number of rounds that go as far as one of the rival. Where folds are many, some must beat the rival before all
-        are grown.
+        are grown; but trials of columns are short unless they succeed.
         """
-        plan = self._plan
+        plan, heat = self._plan, len(folds) if columns else min(FOLDS, len(folds))
         if columns:
             engines = [self._make_engine(rows, replace(offer, columns=part)) for part in columns]
         else:
             engines = [self._make_engine(rows, offer)] * len(folds)
-        for n in dict.fromkeys((min(FOLDS, len(folds)), len(folds))):
+        for n in dict.fromkeys((heat, len(folds))):
             theirs = rival.pooled_of(n)
             stopping = Race(**vars(plan.choosing), rival=tuple(np.repeat(theirs, pace).tolist()), lag=_LAG)
             forks = [engine.fork() for engine in engines[:n]]
