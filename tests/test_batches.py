@@ -224,8 +224,10 @@ def raise_interrupt():
 
 
 @pytest.mark.parametrize("interrupt", [raise_interrupt, lambda: signal.raise_signal(signal.SIGINT)], ids=["own", "key"])
-def test_an_interrupt_while_rows_are_read_ends_the_fit(interrupt, tmp_path):
+def test_an_interrupt_while_rows_are_read_ends_the_fit(interrupt, tmp_path, request):
     # XGBoost loses what its callbacks raise, and would go on with the rows of another batch.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores the key
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     passes = []
 
     def make_batches(moment=None):
