@@ -28,12 +28,15 @@ class Choice:
         Where the estimator tells what was chosen.
     otherwise : object
         Its value where there are no folds; None if it is then missing.
+    tolerance : float
+        Of predictions that differ by the order in which rows are added up.
     """
 
     cls: type
     make: Callable[[], tuple[Any, Any]]
     attribute: str
     otherwise: Any = None
+    tolerance: float = 1e-6
 
     def of(self, model: Any) -> Any:
         """What was chosen, as something that compares."""
@@ -49,14 +52,14 @@ def few_values_of_groups():
 
 CHOICES = {
     "columns": Choice(SCBoostClassifier, mostly_noise, "selected_columns_"),
-    "categories": Choice(SCBoostRegressor, few_values_of_groups, "category_splits_", "one"),
+    "categories": Choice(SCBoostRegressor, few_values_of_groups, "category_splits_", "one", 1e-5),
     "depth": Choice(SCBoostClassifier, partial(additive, 600), "max_depth_", 6),
 }
 
 
-def scores(model, X):
-    """Raw scores, or predictions of a number."""
-    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+def predictions(model, X):
+    """Probabilities, or predictions of a number."""
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
 def some_rows(X, rows):

@@ -6,7 +6,7 @@ import pytest
 
 from choices import QUICK
 from data_makers import grouped, levels
-from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost import SCBoostClassifier, SCBoostRegressor, load_model
 
 pytest.importorskip("pandas")
 
@@ -58,8 +58,15 @@ def test_held_out_rows_choose(make, cls, expected):
     assert scores["auto"] == scores[expected]
 
 
-def test_fold_models_that_are_kept_split_as_chosen():
+def test_only_columns_of_categories_are_told_of():
+    X, y = grouped()
+    assert not hasattr(SCBoostRegressor(n_estimators=5).fit(X[["x"]], y), "category_splits_")
+
+
+def test_fold_models_that_are_kept_split_as_chosen(tmp_path):
     X, y = grouped()
     model = SCBoostRegressor(**QUICK, preset="best").fit(X, y)
     assert model.category_splits_ == "groups"
     assert max(split_sizes(model)) > 10
+    model.save_model(tmp_path / "model.ubj")
+    assert load_model(tmp_path / "model.ubj").category_splits_ == "groups"

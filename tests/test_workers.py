@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from choices import CHOICES, QUICK, scores, some_rows
+from choices import CHOICES, QUICK, predictions, some_rows
 from data_makers import rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import Draws, content_folds, row_keys
@@ -118,7 +118,8 @@ def test_two_workers_choose_as_one_process(name, preset):
     assert choice.of(alone) != choice.otherwise
     shared, _ = fit_shared(estimator, [Part(some_rows(X, rows), y[rows], None) for rows in cut(len(y), [250])])
     assert choice.of(shared) == choice.of(alone)
-    np.testing.assert_allclose(scores(shared, X), scores(alone, X), rtol=1e-5, atol=1e-5)
+    tolerance = choice.tolerance
+    np.testing.assert_allclose(predictions(shared, X), predictions(alone, X), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("places", [[], [0], [1499], [300, 700, 1100], [0, 750, 750]], ids=str)
