@@ -23,6 +23,7 @@ from scboost_lab.default_study import (
     FAST,
     FIRST,
     FLIPPED,
+    LARGE_STEPS,
     LINEAR_FROM,
     LONG,
     LOSSES,
@@ -218,13 +219,17 @@ class Page:
         """Return a measure of the short ensembles by method and set."""
         return means(self.results["short"].rows, measure)
 
-    def less_redundant(self, measure: str, theirs: str) -> tuple[int, int]:
-        """Count the sets with two classes on which the default's trees repeat each other less than a peer's."""
-        rows = [row for row in self.compared if row[measure]]
-        found = means(rows, measure)
-        sets = [name for name in ALL if name in found[DEFAULT] and name in found[theirs]]
+    def measured(self, measure: str) -> Means:
+        """Return a measure of the models whose redundancy is known."""
+        rows = [*self.compared, *self.results["redundancy"].rows]
+        return means([row for row in rows if row["effective_rank"]], measure)
+
+    def less_redundant(self, measure: str, theirs: str, ours: str = DEFAULT) -> tuple[int, int]:
+        """Count the sets with two classes on which the trees of ours repeat each other less than a peer's."""
+        found = self.measured(measure)
+        sets = [name for name in ALL if name in found[ours] and name in found[theirs]]
         sign = 1 if measure == "effective_rank" else -1
-        return sum(sign * found[DEFAULT][name] > sign * found[theirs][name] for name in sets), len(sets)
+        return sum(sign * found[ours][name] > sign * found[theirs][name] for name in sets), len(sets)
 
     def quantile_ranks(self) -> dict[str, float]:
         """Mean rank of the pinball loss over sets and quantiles."""
@@ -295,6 +300,7 @@ def page_text(directory: Path) -> str:
         noise=noise_table(page),
         short=short_table(page),
         redundancy=redundancy_table(page),
+        large_steps=large_steps_table(page),
         regression=page.by_set("RMSE", (DEFAULT, *AT_OWN, *TUNED), REGRESSION),
         many=page.by_set("log_loss", own, MANY_CLASSES),
         quantiles=", ".join(map(str, QUANTILES)),
@@ -552,8 +558,7 @@ def short_table(page: Page) -> str:
 def redundancy_table(page: Page) -> str:
     """Make the table of means of the two measures, and of counts against each peer."""
     rows = []
-    rank, share = (means([r for r in page.compared if r[m]], m) for m in ("effective_rank", "redundancy"))
-    trees = means([row for row in page.compared if row["effective_rank"]], "n_trees")
+    rank, share, trees = (page.measured(measure) for measure in ("effective_rank", "redundancy", "n_trees"))
     for method in (DEFAULT, FAST, *REDUNDANCY_PEERS, "CatBoost, 100 rounds", "HistGradientBoosting"):
         counts = ["", ""]
         if method in {*REDUNDANCY_PEERS, "HistGradientBoosting"}:
@@ -561,6 +566,25 @@ def redundancy_table(page: Page) -> str:
         means_ = [f"{average(found, method, ALL):.{digits}f}" for found, digits in ((trees, 0), (rank, 1), (share, 3))]
         rows.append([method, *means_, *counts])
     header = ["", "trees", "effective rank", "redundancy", "default's rank is higher", "default's redundancy is lower"]
+    return table(header, rows)
+
+
+def large_steps_table(page: Page) -> str:
+    """Make the table of what larger steps save in redundancy and cost in log-loss, on the first fold."""
+    columns = {"log_loss": 4, "n_trees": 0, "effective_rank": 1, "redundancy": 3}
+    found = {measure: page.measured(measure) for measure in columns}
+    rows = []
+    for method in (DEFAULT, *LARGE_STEPS, *REDUNDANCY_PEERS):
+        cells = [f"{average(found[measure], method, ALL):.{digits}f}" for measure, digits in columns.items()]
+        counts = ["", ""]
+        if method not in REDUNDANCY_PEERS:
+            ranks, shares = (
+                [str(page.less_redundant(measure, theirs, method)[0]) for theirs in REDUNDANCY_PEERS]
+                for measure in ("effective_rank", "redundancy")
+            )
+            counts = [", ".join(ranks), ", ".join(shares)]
+        rows.append([method, *cells, *counts])
+    header = ["", "log-loss", "trees", "effective rank", "redundancy", "rank is higher", "redundancy is lower"]
     return table(header, rows)
 
 

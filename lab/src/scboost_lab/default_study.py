@@ -229,8 +229,17 @@ PEERS: dict[str, Method] = {
 }
 SHORT, SHORT_RATES = "SCBoost, 20 rounds", (0.3, 0.5, 0.7)
 SHORT_XGB = tuple(f"XGBoost, 20 rounds, rate {rate}" for rate in SHORT_RATES)
+LARGE_RATES = (0.1, 0.2, 0.3, 0.5)
+LARGE_STEPS: dict[str, Method] = {
+    **{f"SCBoost, rate {rate}": Method(SCBOOST, {"learning_rate": rate}, measured=True) for rate in LARGE_RATES},
+    "SCBoost, rate 0.3, projection 1": Method(
+        SCBOOST, {"learning_rate": 0.3, "projection_strength": 1.0}, measured=True
+    ),
+}
+"""Steps larger than those of the default; the data still choose their number."""
 METHODS: dict[str, Method] = {
     **OURS,
+    **LARGE_STEPS,
     **PEERS,
     DEEP_GROUPS: Method(SCBOOST, {"category_splits": "groups", "max_depth": 6}),
     LONG: Method(SCBOOST, {"n_estimators": 1000}),
@@ -542,6 +551,7 @@ PARTS: dict[str, Experiment] = {
         NOISY_SETS,
         settings={f"noise={share}": {"noise": share} for share in FLIPPED},
     ),
+    "redundancy": _part("larger steps, and so fewer trees that repeat each other", tuple(LARGE_STEPS), ALL),
     "short": _part("20 rounds against XGBoost's 20", (SHORT, PLAIN, *SHORT_XGB), ALL),
     "quantiles": _part(
         "quantiles of a real target",
