@@ -22,6 +22,7 @@ from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier
 from scboost.boosting.learners import EstimatorEngine
 from scboost.xgb import engine as engine_module
+from scboost.xgb.calls import Calls
 from scboost.xgb.engine import XGBoostEngine, _snap
 from scboost.xgb.ensemble import TreeEnsemble
 
@@ -291,6 +292,31 @@ def test_hazard_8_threads_do_not_change_a_bit(gamma, many):
     np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_calls_do_what_the_python_package_does(n_outputs):
+    X, _ = real_target(n=400)
+    grads = np.random.default_rng(0).normal(size=(3, 400, n_outputs))
+    matrix = xgb.QuantileDMatrix(X, nthread=1)
+    params = {"nthread": 1, "base_score": 0.0}
+    if n_outputs > 1:
+        params |= {"objective": "multi:softprob", "num_class": n_outputs}
+    ours, theirs = (xgb.Booster(params, [matrix]) for _ in range(2))
+    calls = Calls(ours, matrix)
+    for i, (grad, dtype) in enumerate(zip(grads, (np.float32, np.float64, np.float32), strict=True)):
+        pair = grad.astype(dtype), np.ones_like(grad, dtype=dtype)
+        calls.boost(i, *pair)
+        theirs.boost(matrix, i, grad=pair[0], hess=pair[1])
+        np.testing.assert_array_equal(calls.margin(), theirs.predict(matrix, output_margin=True).ravel())
+        assert calls.model() == ours.save_raw("ubj") == theirs.save_raw("ubj")
+
+
+def test_a_call_that_fails_says_why():
+    matrix = xgb.QuantileDMatrix(np.zeros((4, 1)), nthread=1)
+    grad = np.zeros(3, dtype=np.float32)
+    with pytest.raises(xgb.core.XGBoostError, match="gradient"):
+        Calls(xgb.Booster({"nthread": 1}, [matrix]), matrix).boost(0, grad, grad)
+
+
 @pytest.fixture
 def threads(monkeypatch):
     """Number of threads that every matrix was made with and that every model worked with."""
@@ -311,7 +337,9 @@ def threads(monkeypatch):
 
     for cls in (xgb.DMatrix, xgb.QuantileDMatrix):
         watch(cls, "__init__", lambda matrix: matrix.nthread)
-    for name in ("boost", "predict", "inplace_predict"):
+    for name in ("boost", "margin"):
+        watch(Calls, name, lambda calls: of_model(calls.booster))
+    for name in ("predict", "inplace_predict"):
         watch(xgb.Booster, name, of_model)
     return seen
 
@@ -332,7 +360,7 @@ def test_hazard_9_n_jobs_is_honoured_everywhere(threads, parameters, n_jobs):
     model = SCBoostClassifier(n_estimators=3, n_jobs=n_jobs, random_state=0, **parameters).fit(X, y)
     model.predict_proba(X)
     list(model.staged_predict_proba(X))
-    assert {name for name, _ in threads} >= {"QuantileDMatrix.__init__", "Booster.boost", "Booster.inplace_predict"}
+    assert {name for name, _ in threads} >= {"QuantileDMatrix.__init__", "Calls.boost", "Booster.inplace_predict"}
     assert {entry for entry in threads if entry[1] != n_jobs} == set()
 
 

@@ -16,6 +16,7 @@ from scboost.boosting.losses import leaf_sums
 from scboost.boosting.workers import workers
 
 from . import import_xgboost
+from .calls import Calls
 from .document import NewestTrees, Tree
 from .paged import paged_matrix
 from .ubjson import ObjectReader
@@ -141,8 +142,9 @@ class XGBoostEngine(Engine):
         """
         params = {**self._params, **self._penalties(), "seed": seed}
         self._booster: xgboost.Booster = import_xgboost().Booster(params, [self.matrix])
+        self._calls = Calls(self._booster, self.matrix)
         self._newest = NewestTrees(self._reader)
-        self._margin = self._read_margin()
+        self._margin = np.array(self._read_margin())
         self._round = 0
 
     def _penalties(self) -> dict[str, float]:
@@ -200,16 +202,16 @@ class XGBoostEngine(Engine):
             self._booster.set_param({"min_split_loss": _single(least_gain), "alpha": _single(alpha)})
         map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=target[:, rows]), target.shape[1])
         hess = curvature if unit == 1 else curvature / unit
-        self._booster.boost(self.matrix, self._round, grad=_rows_first(target), hess=_rows_first(hess))
+        self._calls.boost(self._round, _rows_first(target), _rows_first(hess))
         self._round += 1
-        before, self._margin = self._margin, self._read_margin()
-        trees = self._newest.read(self._booster.save_raw("ubj"))
+        margin = self._read_margin()
+        trees = self._newest.read(self._calls.model())
         learners = []
         exact: IntArray | None = None
         for k, tree in enumerate(trees):
             nodes = np.flatnonzero(tree["left_children"] == -1)
             values = tree["split_conditions"][nodes]
-            leaf = _snap(self._margin[k], before[k], values)
+            leaf = _snap(margin[k], self._margin[k], values)
             if leaf is None:  # two leaves too close to be told apart by their values
                 exact = self._newest_leaves() if exact is None else exact
                 leaf = np.searchsorted(nodes, exact[:, k])
@@ -221,12 +223,12 @@ class XGBoostEngine(Engine):
                 split = tree["left_children"] != -1
                 tree["split_indices"][split] = self._columns[tree["split_indices"][split]]
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
+        self._margin[:] = margin
         return learners
 
     def _read_margin(self) -> FloatArray:
-        # The full margin, never a range of rounds: a range read from the training matrix spoils its cache.
-        margin = self._booster.predict(self.matrix, output_margin=True, validate_features=False)
-        return np.ascontiguousarray(margin.reshape(-1, self._n_outputs).T)
+        """Return the margins, of shape (K, n), which may be XGBoost's own, until the next reading."""
+        return np.ascontiguousarray(self._calls.margin().reshape(-1, self._n_outputs).T)
 
     def _newest_leaves(self) -> IntArray:
         """Node of every row in the newest trees, of shape (n, K)."""
