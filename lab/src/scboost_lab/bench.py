@@ -415,6 +415,7 @@ def profiled() -> Iterator[dict[str, float]]:
 
     from scboost.boosting import content, history, loop, losses
     from scboost.xgb import engine
+    from scboost.xgb.calls import Calls
     from scboost.xgb.document import NewestTrees
 
     seconds = dict.fromkeys((*PARTS, "looking at the clock"), 0.0)
@@ -422,11 +423,11 @@ def profiled() -> Iterator[dict[str, float]]:
     look = (looks[-1] - looks[0]) / 1000
     watched: list[tuple[Any, str, str]] = [
         (xgb.QuantileDMatrix, "__init__", "binning"),
-        (xgb.Booster, "boost", "tree growth"),
+        (Calls, "boost", "tree growth"),
         (xgb.Booster, "update", "tree growth"),
         *((module, "map_blocks", "row blocks") for module in (content, history, loop, losses, engine)),
-        (xgb.Booster, "predict", "reading back"),
-        (xgb.Booster, "save_raw", "reading back"),
+        (Calls, "margin", "reading back"),
+        (Calls, "model", "reading back"),
         (NewestTrees, "read", "reading back"),
     ]
     originals = [(owner, name, getattr(owner, name)) for owner, name, _ in watched]
