@@ -140,9 +140,9 @@ class Draws:
         return np.asarray(x)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1 << 12)
 def _stream_key(seed: int, round_: int, stream: int) -> np.uint32:
-    """Return what is combined with the keys of all rows: looked up for every block of a round, computed once."""
+    """Return what is combined with the keys of all rows: looked up for every block, and by models of other trees."""
     key: np.uint32 = np.random.SeedSequence([seed, round_, stream + 1]).generate_state(1, np.uint32)[0]
     return key
 

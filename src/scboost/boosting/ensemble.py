@@ -49,7 +49,7 @@ class Ensemble(ABC):
 
     def append(self, learners: Sequence[Learner], weight: float) -> None:
         """Add one round of K learners, all with the same weight."""
-        self.weights = np.vstack([self.weights, np.full((1, self.n_outputs), weight)])
+        self.weights = np.concatenate([self.weights, [[weight] * self.n_outputs]])
         for learner in learners:
             self._append(learner)
 

@@ -6,6 +6,7 @@ exploration and Newton leaves it is plain Newton boosting.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -219,13 +220,13 @@ def _round(
     mean_loss = loss_so_far()
     if state.round == 0:
         state.first_loss = mean_loss
-    if not np.isfinite(mean_loss):
+    if not math.isfinite(mean_loss):
         state.stop_reason = diverged(mean_loss)
         return None
     varies = workers().sum_later(np.array(float(_clearly_varies(q, r))))
     noise = None
     if explores and draws is not None:
-        size = settings.nu * np.sqrt(1.0 if dispersion is None else dispersion())
+        size = settings.nu * (1.0 if dispersion is None else math.sqrt(dispersion()))
         if loss.n_classes:
             size *= _fallen(mean_loss, state.first_loss)
         noise = _Noise(draws, state.round, size)
@@ -277,7 +278,7 @@ def _fallen(mean_loss: float, first_loss: float) -> float:
 
     Rounded, so that the order in which rows are summed does not reach the noise.
     """
-    return round(float(np.sqrt(mean_loss / first_loss)), 2) if first_loss > 0 else 1.0
+    return round(math.sqrt(mean_loss / first_loss), 2) if first_loss > 0 else 1.0
 
 
 def diverged(mean_loss: float) -> str:
@@ -293,8 +294,9 @@ def _clearly_varies(q: FloatArray, r: FloatArray) -> bool:
     """Whether the first rows tell, as they almost always do, that the first output's innovation is not constant."""
     if not q.shape[1]:
         return False
-    most = np.sqrt(r[0] @ r[0])  # which is more than the largest residual
-    return bool(np.ptp(q[0, :_HEAD]) > 64 * np.finfo(q.dtype).eps * most)
+    most = math.sqrt(r[0] @ r[0])  # which is more than the largest residual
+    head = q[0, :_HEAD]
+    return bool(head.max() - head.min() > 64 * np.finfo(q.dtype).eps * most)
 
 
 def _is_constant(q: FloatArray, r: FloatArray, weight: FloatArray | None) -> bool:

@@ -438,10 +438,10 @@ class HeldOut:
             h = [np.take(learner.predictions(), self._chosen) for learner in done.learners]
             self._contributions.append(np.stack(h))
         shift = self._shift(ensemble)
-        self._scores = scores = F[:, self._chosen]
+        self._scores = scores = F.take(self._chosen, axis=1)
         if self._measure is not None:  # which may depend on more than differences
             return self._measure.mean(self._y, scores.astype(np.float64) + shift, self._weight)
-        return self._loss.mean(self._y - shift, scores, self._weight)
+        return self._loss.mean(self._y - shift if shift else self._y, scores, self._weight)
 
 
 class ValidationRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -168,14 +169,14 @@ class XGBoostEngine(Engine):
         totals = workers().sum_later(np.array([*energy, sum(curvatures), n if self._mass is None else self._mass, n]))
 
         def units() -> tuple[float, FloatArray]:
-            *energies, bend, mass, n = totals()
-            norm = np.sqrt(energies)[:, None]
+            *energies, bend, mass, n = totals().tolist()
             if self._one_scale:
-                norm[:] = norm.max()
+                energies = [max(energies)] * len(energies)
             weight_unit = _unit(mass / n)
-            size = np.sqrt(max(mass, n) / weight_unit)
-            scale = np.where(norm > 0, np.maximum(norm / size, _TINY), 1).astype(np.float32)
-            return min(_unit(bend / (mass * len(energies))) * weight_unit, _LARGEST_UNIT), scale
+            size = math.sqrt(max(mass, n) / weight_unit)
+            scales = [[max(math.sqrt(energy) / size, _TINY)] if energy > 0 else [1.0] for energy in energies]
+            unit = min(_unit(bend / (mass * len(energies))) * weight_unit, _LARGEST_UNIT)
+            return unit, np.array(scales, dtype=np.float32)
 
         return units
 
@@ -209,7 +210,7 @@ class XGBoostEngine(Engine):
         learners = []
         exact: IntArray | None = None
         for k, tree in enumerate(trees):
-            nodes = np.flatnonzero(tree["left_children"] == -1)
+            nodes = (tree["left_children"] == -1).nonzero()[0]
             values = tree["split_conditions"][nodes]
             leaf = _snap(margin[k], self._margin[k], values)
             if leaf is None:  # two leaves too close to be told apart by their values
@@ -218,7 +219,8 @@ class XGBoostEngine(Engine):
             # Gains of a fit that diverges stay finite: files hold no infinity.
             gains = tree["loss_changes"] * min(scale[k] ** 2 / np.float32(unit), _LARGEST)
             tree["loss_changes"] = np.minimum(gains, _LARGEST)
-            tree["sum_hessian"] *= np.float32(unit)
+            if unit != 1:
+                tree["sum_hessian"] *= np.float32(unit)
             if self._columns is not None:
                 split = tree["left_children"] != -1
                 tree["split_indices"][split] = self._columns[tree["split_indices"][split]]
