@@ -91,17 +91,23 @@ def look_up(
     """Set the leaf of each row by the change of its margin; return the largest distance of a row from its leaf."""
     last = np.float32(len(leaf_at) - 1)
     worst = _ZERO
-    for i in range(len(margin)):
-        change = margin[i] - before[i]
-        place = (change - low) * per_step
-        place = place if place > _ZERO else _ZERO
-        found = leaf_at[np.uint32(place if place < last else last)]
-        distance = abs(change - values[found])
-        if distance > error:
-            found = order[np.searchsorted(middles, change)]
-            distance = abs(change - values[found])
-        leaf[i] = found
-        worst = distance if distance > worst else worst
+    change, cell = np.empty(_SHORT, dtype=np.float32), np.empty(_SHORT, dtype=np.uint32)
+    for start in range(0, len(margin), _SHORT):
+        after, then = margin[start : start + _SHORT], before[start : start + _SHORT]
+        out = leaf[start : start + _SHORT]
+        for i in range(len(after)):  # apart from the look-up: several rows at a time
+            change[i] = after[i] - then[i]
+            place = (change[i] - low) * per_step
+            place = place if place > _ZERO else _ZERO
+            cell[i] = np.int32(place if place < last else last)
+        for i in range(len(after)):
+            found = leaf_at[cell[i]]
+            distance = abs(change[i] - values[found])
+            if distance > error:
+                found = order[np.searchsorted(middles, change[i])]
+                distance = abs(change[i] - values[found])
+            out[i] = found
+            worst = distance if distance > worst else worst
     return worst
 
 

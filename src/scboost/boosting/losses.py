@@ -123,9 +123,10 @@ class Loss(ABC):
     def inverse_link(self, F: FloatArray) -> FloatArray:
         """Turn raw scores into predictions: probabilities of shape (n, classes) or values of shape (n,)."""
 
-    def evaluate(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return residual, curvature and the loss of each row; override it where the three share work."""
-        return *self.residual(y, F), self.row_losses(y, F)
+    def evaluate(self, y: FloatArray, F: FloatArray, r: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Set residual and curvature, and return the loss of each row; override it where the three share work."""
+        r[:], curvature[:] = self.residual(y, F)
+        return self.row_losses(y, F)
 
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the weighted mean loss, summed in float64 over blocks that stay in cache."""
@@ -145,7 +146,7 @@ class Loss(ABC):
         r, curvature = np.empty_like(F), np.empty_like(F)
 
         def go(rows: slice) -> tuple[float, float]:
-            r[:, rows], curvature[:, rows], losses = self.evaluate(y[rows], F[:, rows])
+            losses = self.evaluate(y[rows], F[:, rows], r[:, rows], curvature[:, rows])
             return _loss_sums(losses, sample_weight, rows)
 
         return r, curvature, _quotient(map_blocks(go, len(y)))
@@ -271,25 +272,26 @@ class LogisticLoss(Loss):
         return np.array([special.logit(p)])
 
     def residual(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
-        p = _expit(F)
+        p = _expit(F, np.empty_like(F))
         return _binary_derivatives(y, p, 1 - p)
 
-    def evaluate(self, y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def evaluate(self, y: FloatArray, F: FloatArray, r: FloatArray, curvature: FloatArray) -> FloatArray:
         compiled = kernels()
         if compiled is not None and F.dtype == np.float32:
             e = np.negative(F[0])
-            r, curvature, larger, losses = (np.empty_like(e) for _ in range(4))
-            compiled.logistic(y, F[0], np.exp(e, out=e), r, curvature, larger, losses)
+            larger, losses = np.empty_like(e), np.empty_like(e)
+            compiled.logistic(y, F[0], np.exp(e, out=e), r[0], curvature[0], larger, losses)
             losses -= np.log(larger, out=larger)
-            return r[None], curvature[None], losses
-        p = _expit(F)
-        rest = 1 - p
+            return np.asarray(losses)
+        p = _expit(F, r)
+        rest = np.subtract(1, p, out=curvature)
         # max(F, 0) - y F - log(max(p, 1 - p)): the logarithm of the other formula without its exponential
         larger = np.maximum(p[0], rest[0])
         losses = np.maximum(F[0], 0)
         losses -= y * F[0]
         losses -= np.log(larger, out=larger)
-        return *_binary_derivatives(y, p, rest), losses
+        _binary_derivatives(y, p, rest)
+        return np.asarray(losses)
 
     def row_losses(self, y: FloatArray, F: FloatArray) -> FloatArray:
         # log(1 + exp(-|F|)) + (max(F, 0) - y F), for any y in [0, 1]
@@ -305,9 +307,9 @@ class LogisticLoss(Loss):
         return np.stack([1 - p, p], axis=1)
 
 
-def _expit(F: FloatArray) -> FloatArray:
+def _expit(F: FloatArray, out: FloatArray) -> FloatArray:
     """Logistic function by NumPy's vectorised exponential, several times faster in float32 than SciPy's."""
-    p = np.negative(F)
+    p = np.negative(F, out=out)
     with np.errstate(over="ignore"):  # exp(-F) = inf gives the right limit, 0
         np.exp(p, out=p)
     p += 1

@@ -337,10 +337,10 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     bounds = np.concatenate(([0], np.ceil((middles - low) / step).astype(np.intp), [n_cells + 1]))
     order = order.astype(np.min_scalar_type(len(values) - 1))
     leaf_at = order.repeat(bounds[1:] - bounds[:-1])
-    value_at = values.take(leaf_at)
     leaf = np.empty(len(margin), dtype=order.dtype)
     low32, per_step = np.float32(low), np.float32(1 / step)
     compiled = kernels(leaf)
+    value_at = values if compiled is not None else values.take(leaf_at)
 
     def look_up(rows: slice) -> float:
         """Find the leaves of a block; the largest distance of a row from its leaf, 0 if all are rounding."""
