@@ -18,7 +18,7 @@ from scboost._arrays import map_blocks, row_threads
 from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.history import History
 from scboost.boosting.learners import EstimatorEngine
-from scboost.boosting.loop import Settings, boost, start
+from scboost.boosting.loop import Settings, _Vectors, boost, start
 from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss, leaf_sums
 from scboost.xgb import ubjson
 from scboost.xgb.engine import XGBoostEngine
@@ -93,6 +93,22 @@ def test_without_projection_no_history_is_kept():
     done, state = run(LogisticLoss(), X, y, PLAIN, 3)
     assert state.projector is None
     assert all(round_.projections == [] for round_ in done)
+
+
+def test_vectors_that_someone_holds_are_not_written_anew():
+    vectors = _Vectors()
+    like = np.zeros((2, 3), dtype=np.float32)
+    first = vectors.like(like, "a")
+    row, address = first[1], first.ctypes.data
+    del first
+    second = vectors.like(like, "a")
+    assert second.ctypes.data != address
+    row[:] = 7
+    assert vectors.like(like, "b").ctypes.data != second.ctypes.data
+    address = second.ctypes.data
+    del second
+    assert vectors.like(like, "a").ctypes.data == address
+    assert vectors.like(like, "a", np.float64).dtype == np.float64
 
 
 # --- alpha = 1 is matching pursuit -----------------------------------------------------------------
@@ -453,7 +469,8 @@ def test_work_between_trees_does_not_depend_on_the_number_of_threads():
         history.append(rng.standard_normal(n).astype(np.float32))
 
     def numbers():
-        r, curvature, mean = LogisticLoss().derivatives(y, F, weight)
+        r, curvature = np.empty_like(F), np.empty_like(F)
+        mean = LogisticLoss().derivatives(y, F, weight, r, curvature)
         projection = history.project(r[0], alpha=0.9, curvature=curvature[0])
         sums = leaf_sums(np.arange(n) % 7, 7, (r[0], curvature[0]), weight)
         return [r, curvature, mean(), projection.innovation, projection.historical_energy, sums]

@@ -601,7 +601,10 @@ def test_any_regressor_can_be_the_learner(learner):
     model.fit(X2, y2)
     assert len(model.estimators_) == model.n_estimators_
     assert model.training_log_["loss"][-1] < model.training_log_["loss"][0]
-    np.testing.assert_allclose(list(model.staged_predict_proba(X2))[-1], model.predict_proba(X2), atol=1e-9)
+    *staged, last = model.staged_predict_proba(X2)
+    np.testing.assert_allclose(last, model.predict_proba(X2), atol=1e-9)
+    # Every learner still predicts what it did when it was grown, even one that keeps the target it was given.
+    np.testing.assert_allclose([log_loss(y2, p) for p in staged], model.training_log_["loss"][1:], rtol=1e-6)
     with pytest.raises(AttributeError, match="estimator="):
         model.get_booster()
 

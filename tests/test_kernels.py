@@ -45,7 +45,8 @@ def test_derivatives_of_the_logistic_loss(F, seed):
     y = np.random.default_rng(seed).choice(np.array([0, 1, 0.3], dtype=np.float32), 33)
 
     def derivatives():
-        r, curvature, mean = LogisticLoss().derivatives(y, F[None], None)
+        r, curvature = np.empty_like(F[None]), np.empty_like(F[None])
+        mean = LogisticLoss().derivatives(y, F[None], None, r, curvature)
         return r, curvature, mean()
 
     with np.errstate(over="ignore"):
@@ -95,8 +96,8 @@ def test_sums_of_leaves_and_scores(leaf_type, weight_type):
     values = rng.standard_normal(60).astype(np.float32)
 
     def work():
-        F = start.copy()
-        h = _add(Learner(leaf, values, None, None), 0.1, F)
+        F, h = start.copy(), np.empty_like(start)
+        _add(Learner(leaf, values, None, None), 0.1, h, F)
         return leaf_sums(leaf, 60, (r, curvature), weight), leaf_sums(leaf, 60, (r,), weight), h, F
 
     assert_same(work)

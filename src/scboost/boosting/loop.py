@@ -7,11 +7,13 @@ exploration and Newton leaves it is plain Newton boosting.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from scboost._arrays import FloatArray, kernels, map_blocks, zeros
 from scboost.boosting.content import Draws
@@ -184,11 +186,33 @@ def boost(
     """
     if settings.random and draws is None:
         raise ValueError(f"subsample={settings.subsample} and nu={settings.nu} need draws, got None.")
+    vectors = _Vectors()
     while not state.stop_reason:
-        done = _round(state, loss, y, sample_weight, settings, engine, draws)
+        done = _round(state, loss, y, sample_weight, settings, engine, draws, vectors)
         if done is not None:
             yield done
-        del done  # with its vectors, before the next round makes its own
+        del done  # with its hold on vectors of the round
+
+
+class _Vectors:
+    """Vectors that every round writes anew, kept from one round to the next: memory that is new costs time.
+
+    Those that someone still holds, such as a projector that records residuals, are theirs.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, FloatArray] = {"nothing": np.empty(0)}
+        self._free = self._holders("nothing")
+
+    def like(self, a: FloatArray, name: str, dtype: npt.DTypeLike | None = None) -> FloatArray:
+        """Return vectors of the shape of others, and of their type if none is given; a name has them for one use."""
+        dtype = a.dtype if dtype is None else np.dtype(dtype)
+        if name not in self._kept or self._kept[name].dtype != dtype or self._holders(name) > self._free:
+            self._kept[name] = np.empty(a.shape, dtype)
+        return self._kept[name]
+
+    def _holders(self, name: str) -> int:
+        return sys.getrefcount(self._kept[name])
 
 
 def _round(
@@ -199,12 +223,14 @@ def _round(
     settings: Settings,
     engine: Engine,
     draws: Draws | None,
+    vectors: _Vectors,
 ) -> Round | None:
     """Do one round; None if nothing is left to learn. See :func:`boost`."""
     newton = settings.leaf_rule == "newton"
     curved = is_curved(loss, settings)
     sees_everything = settings.subsample == 1 and not engine.samples_columns
-    r, curvature, loss_so_far = loss.derivatives(y, state.F, sample_weight)
+    r, curvature = (vectors.like(state.F, name) for name in ("residual", "curvature"))
+    loss_so_far = loss.derivatives(y, state.F, sample_weight, r, curvature)
     rows = sample_weight
     if settings.subsample < 1 and draws is not None:
         drawn = draws.sample(state.round, settings.subsample)
@@ -215,7 +241,7 @@ def _round(
 
     q, projections = r, []
     if state.projector is not None:
-        q = np.empty_like(r)
+        q = vectors.like(r, "innovation")
         projections = state.projector.project(r, curvature if curved else None, q)
     mean_loss = loss_so_far()
     if state.round == 0:
@@ -230,7 +256,7 @@ def _round(
         if loss.n_classes:
             size *= _fallen(mean_loss, state.first_loss)
         noise = _Noise(draws, state.round, size)
-    target, weighted_shape, energy = _weighted(q, shape, rows, noise)
+    target, weighted_shape, energy = _weighted(q, shape, rows, noise, vectors)
     measured = engine.measure(energy, weighted_shape)
     if not varies() and _is_constant(q, r, rows):
         state.stop_reason = "the innovation is constant: nothing is left to learn"
@@ -241,7 +267,7 @@ def _round(
         # Noise may have hidden the last split.
         plain = learners
         if noise is not None:
-            target, weighted_shape, energy = _weighted(q, shape, rows, None)
+            target, weighted_shape, energy = _weighted(q, shape, rows, None, vectors)
             plain = engine.grow(target, weighted_shape, seed, engine.measure(energy, weighted_shape)())
         if _no_split(plain):
             state.stop_reason = "no tree found a split that its constraints allow"
@@ -266,9 +292,13 @@ def _round(
     if not all(np.isfinite(learner.values).all() for learner in learners):
         state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
         return None
-    predictions = [_add(learner, settings.eta, state.F[k]) for k, learner in enumerate(learners)]
+    used_again = "target" if target.dtype == r.dtype else "predictions"
+    del target
+    predictions = vectors.like(r, used_again)
+    for k, learner in enumerate(learners):
+        _add(learner, settings.eta, predictions[k], state.F[k])
     if state.projector is not None:
-        state.projector.append(predictions)
+        state.projector.append(list(predictions))
     state.round += 1
     return Round(learners, projections, mean_loss)
 
@@ -333,15 +363,15 @@ class _Noise:
 
 
 def _weighted(
-    q: FloatArray, shape: FloatArray, weight: FloatArray | None, noise: _Noise | None
+    q: FloatArray, shape: FloatArray, weight: FloatArray | None, noise: _Noise | None, vectors: _Vectors
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on.
 
     And the energy of the innovation with noise, of shape (K,): repeated rows have that of weighted ones.
     """
     dtype = q.dtype if weight is None else np.result_type(q, weight)
-    target = np.empty(q.shape, dtype)
-    weighted_shape = shape if weight is None else np.empty(q.shape, dtype)
+    target = vectors.like(q, "target", dtype)
+    weighted_shape = shape if weight is None else vectors.like(q, "weighted curvature", dtype)
 
     def go(rows: slice) -> FloatArray:
         energy = np.empty(len(q))
@@ -391,19 +421,19 @@ def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None)
     return dispersion
 
 
-def _add(learner: Learner, eta: float, F: FloatArray) -> FloatArray:
-    """Add a learner to the scores of its output, of shape (n,), and return its predictions."""
-    h = learner.values if learner.leaf is None else np.empty(len(F), dtype=learner.values.dtype)
-
-    compiled = None if learner.leaf is None else kernels(learner.leaf)
+def _add(learner: Learner, eta: float, h: FloatArray, F: FloatArray) -> None:
+    """Set the predictions of a learner, and add them to the scores of its output, both of shape (n,)."""
+    leaf, values = learner.leaf, learner.values
+    compiled = None if leaf is None else kernels(leaf)
 
     def go(rows: slice) -> None:
-        if learner.leaf is not None and compiled is not None:
-            compiled.add(learner.leaf[rows], learner.values, eta, h[rows], F[rows])
+        if leaf is None:
+            h[rows] = values[rows]
+        elif compiled is not None:
+            compiled.add(leaf[rows], values, eta, h[rows], F[rows])
             return
-        if learner.leaf is not None:
-            learner.values.take(learner.leaf[rows], out=h[rows], mode="clip")  # "raise" would go by a copy
+        else:
+            values.take(leaf[rows], out=h[rows], mode="clip")  # "raise" would go by a copy
         F[rows] += eta * h[rows]
 
     map_blocks(go, len(F))
-    return h

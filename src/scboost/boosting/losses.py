@@ -137,19 +137,18 @@ class Loss(ABC):
         return _quotient(map_blocks(add_up, len(y)))()
 
     def derivatives(
-        self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray, Callable[[], float]]:
-        """Return residual and curvature, of the shape of F, and a function for the weighted mean loss, in one pass.
+        self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None, r: FloatArray, curvature: FloatArray
+    ) -> Callable[[], float]:
+        """Set residual and curvature, of the shape of F, and return a function for the weighted mean loss, in one pass.
 
         The mean is known with the next sums over all workers.
         """
-        r, curvature = np.empty_like(F), np.empty_like(F)
 
         def go(rows: slice) -> tuple[float, float]:
             losses = self.evaluate(y[rows], F[:, rows], r[:, rows], curvature[:, rows])
             return _loss_sums(losses, sample_weight, rows)
 
-        return r, curvature, _quotient(map_blocks(go, len(y)))
+        return _quotient(map_blocks(go, len(y)))
 
     def leaf_steps(
         self,

@@ -225,7 +225,7 @@ class XGBoostEngine(Engine):
                 split = tree["left_children"] != -1
                 tree["split_indices"][split] = self._columns[tree["split_indices"][split]]
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
-        self._margin[:] = margin
+        map_blocks(lambda rows: np.copyto(self._margin[:, rows], margin[:, rows]), margin.shape[1])
         return learners
 
     def _read_margin(self) -> FloatArray:
