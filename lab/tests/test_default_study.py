@@ -148,8 +148,8 @@ def test_caps_draw_the_same_rows_for_tables_and_for_numbers(tmp_path):
 
 
 def test_all_sets_have_a_fold_before_the_next_begins():
-    for experiment in PARTS.values():
-        tasks = default_study.in_order(experiment.tasks(), experiment.methods)
+    for name, experiment in PARTS.items():
+        tasks = default_study.in_order(name, experiment.tasks())
         assert sorted(t.key for t in tasks) == sorted(t.key for t in experiment.tasks())
         assert [t.fold for t in tasks] == sorted(t.fold for t in tasks)
 
@@ -236,8 +236,10 @@ def write_results(directory, better):
         writer.writerow(["a", default_page.SHORT_REFERENCE, "20 rounds", 0, 0, 0.4, 0.8, 0.4, 20, "ok"])
         tried = "default", "fast", "best", "fast, many classes", "default, numbers", "fast, numbers"
         later = "default, all sets", "with the factor", "columns", "best, mean with the default"
-        depths = "depth, tables from outside", "depth, confirmed", "depth", "depth, numbers"
-        for setting in (*tried, *later, *depths):
+        depths = "depth, tables from outside", "depth, confirmed", "depth", "depth, numbers", "depth, hedged"
+        last = "1,000 rounds, five seeds", "default, numbers, later", "default, many classes"
+        outside = "default, numbers from outside", "default, many classes from outside"
+        for setting in (*tried, *later, *depths, *last, *outside):
             writer.writerow(["a", default_page.UNCHANGED, setting, 0, 0, 0.4, "", "", 100, "ok", 4.0, 2.0])
             writer.writerow(["b", default_page.UNCHANGED, setting, 0, 0, 0.6, "", "", 100, "ok", 6.0, 2.0])
             writer.writerow(["a", "other", setting, 0, 0, 0.41, "", "", 100, "ok", 4.2, 1.0])

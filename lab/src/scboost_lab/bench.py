@@ -691,6 +691,19 @@ def profile_table(profiles: Results) -> str:
     return table(["", "", "leaves a tree", "ratio", *columns], body)
 
 
+def trees_alone(profiles: Results) -> str:
+    """Say what the ratios of narrow shapes would be if bins and trees were all there is to a fit."""
+    found = []
+    for n, d in profiled_shapes(profiles):
+        if d < WIDE:
+            own, base = (
+                sum(profiles.median(part, method=m, rows=n, columns=d) for part in ("binning", "tree growth"))
+                for m in ("SCBoost", BASES["SCBoost"])
+            )
+            found.append(f"{own / base:.2f} at {names_of([(n, d)])[0]}")
+    return ", ".join(found)
+
+
 def many_cores(profiles: Results, shape: Shape) -> tuple[float, dict[int, tuple[float, float]]]:
     """Return the serial share of a round, and predicted seconds of our fit and of XGBoost's by the number of cores.
 
@@ -745,6 +758,7 @@ def page_text(output: Path) -> str:
         matrix_shape=names_of([MATRIX_SHAPE])[0],
         matrix=matrix_table(results),
         profile=profile_table(profiles),
+        trees_alone=trees_alone(profiles),
         cores=cores_table(profiles),
         cpu_targets=cpu_targets(profiles),
         profile_made=profiles.made_by(),

@@ -151,9 +151,9 @@ class Page:
         by_set = self.means(measure, (ours, theirs), every)
         return compare(by_set, ours, theirs, sets, HIGHER_IS_BETTER[measure])
 
-    def cpu_ratio(self, ours: str, theirs: str, sets: tuple[str, ...] = ALL) -> float:
+    def cpu_ratio(self, ours: str, theirs: str, sets: tuple[str, ...] = ALL, part: str = "cost") -> float:
         """CPU seconds of all fits of one method, over those of another."""
-        seconds = self.means("cpu_seconds", (ours, theirs), sets)
+        seconds = means(common_folds(self.results[part].rows, (ours, theirs), sets), "cpu_seconds")
         return average(seconds, ours, sets) / average(seconds, theirs, sets)
 
     def leaders(self, ours: Sequence[str], peers: Sequence[str], half: str = "all") -> str:
@@ -292,7 +292,7 @@ def page_text(directory: Path) -> str:
         outside_best=page.against(BEST, "CatBoost", half="outside"),
         outside_catboost=page.against(DEFAULT, "CatBoost", half="outside"),
         outside_catboost_auc=page.against(DEFAULT, "CatBoost", "AUC", half="outside"),
-        outside_cpu=page.cpu_ratio(DEFAULT, "CatBoost", OUTSIDE),
+        outside_cpu=page.cpu_ratio(DEFAULT, "CatBoost", OUTSIDE, "outside"),
         outside_groups=page.against(DEEP, DEEP_GROUPS, half="outside"),
         sets=page.by_set("log_loss", (DEFAULT, BEST, FAST, "CatBoost", "LightGBM", "XGBoost", *TUNED), ALL),
         longer=longer_text(page),
@@ -317,6 +317,12 @@ def page_text(directory: Path) -> str:
         tried_depth_again=tried_table(page, "depth, confirmed", "log_loss"),
         tried_depth_sets=tried_table(page, "depth", "log_loss"),
         tried_depth_numbers=tried_table(page, "depth, numbers", "RMSE"),
+        tried_seeds=tried_table(page, "1,000 rounds, five seeds", "log_loss"),
+        tried_hedge=tried_table(page, "depth, hedged", "log_loss"),
+        tried_numbers_later=tried_table(page, "default, numbers, later", "RMSE"),
+        tried_numbers_outside=tried_table(page, "default, numbers from outside", "RMSE"),
+        tried_many=tried_table(page, "default, many classes", "log_loss"),
+        tried_many_outside=tried_table(page, "default, many classes from outside", "log_loss"),
         tried_short=prototype_table(page, "20 rounds", SHORT_REFERENCE),
         tried_numbers=tried_table(page, "default, numbers", "RMSE"),
         tried_fast=tried_table(page, "fast", "log_loss"),

@@ -551,6 +551,7 @@ PARTS: dict[str, Experiment] = {
         NOISY_SETS,
         settings={f"noise={share}": {"noise": share} for share in FLIPPED},
     ),
+    "cost": _part("CPU seconds of fits that follow each other on each set", (DEFAULT, "CatBoost", BEST), ALL),
     "redundancy": _part("larger steps, and so fewer trees that repeat each other", tuple(LARGE_STEPS), ALL),
     "short": _part("20 rounds against XGBoost's 20", (SHORT, PLAIN, *SHORT_XGB), ALL),
     "quantiles": _part(
@@ -571,17 +572,28 @@ PARTS: dict[str, Experiment] = {
 }
 
 
-def in_order(tasks: Sequence[Task], methods: Sequence[str]) -> list[Task]:
-    """Sort tasks so that a fold of all sets comes before the next, and in it the slowest set last.
+def in_order(part: str, tasks: Sequence[Task]) -> list[Task]:
+    """Sort tasks of a part so that a fold of all sets comes before the next, and in it the slowest set last.
+
+    Where cost is compared, the methods follow each other on each fold of each set.
 
     Examples
     --------
-    >>> tasks = [Task("a", "m", 1), Task("b", "m", 0), Task("letter_26class", "m", 0), Task("a", "m", 0)]
-    >>> [(task.dataset, task.fold) for task in in_order(tasks, ["m"])]
-    [('b', 0), ('a', 0), ('letter_26class', 0), ('a', 1)]
+    >>> tasks = [Task(name, method, 0) for name in ("kc1", "pol") for method in (BEST, DEFAULT)]
+    >>> [(task.dataset, task.method) for task in in_order("ours", tasks)]
+    [('kc1', 'SCBoost'), ('pol', 'SCBoost'), ('kc1', 'SCBoost best'), ('pol', 'SCBoost best')]
+    >>> [(task.dataset, task.method) for task in in_order("cost", tasks)]
+    [('kc1', 'SCBoost'), ('kc1', 'SCBoost best'), ('pol', 'SCBoost'), ('pol', 'SCBoost best')]
     """
-    place = {method: i for i, method in enumerate(methods)}
-    return sorted(tasks, key=lambda task: (task.fold, task.dataset == SLOWEST, place[task.method]))
+    place = {method: i for i, method in enumerate(PARTS[part].methods)}
+    sets = {name: i for i, name in enumerate(PARTS[part].datasets)}
+
+    def key(task: Task) -> tuple[int, ...]:
+        if part == "cost":
+            return task.fold, sets[task.dataset], place[task.method]
+        return task.fold, task.dataset == SLOWEST, place[task.method]
+
+    return sorted(tasks, key=key)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -609,7 +621,7 @@ def main(args: argparse.Namespace) -> int:
         experiment = PARTS[name]
         experiment.run_recorded(
             args.out / f"{name}.csv",
-            in_order(experiment.tasks(args.sets, args.methods, args.folds), experiment.methods),
+            in_order(name, experiment.tasks(args.sets, args.methods, args.folds)),
             directory,
             command=f"scboost-lab default_study {name} --folds {args.folds}",
             fingerprint=partial(fingerprint, data_dir=directory),
