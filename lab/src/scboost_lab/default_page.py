@@ -302,7 +302,7 @@ def page_text(directory: Path) -> str:
         redundancy=redundancy_table(page),
         large_steps=large_steps_table(page),
         regression=page.by_set("RMSE", (DEFAULT, *AT_OWN, *TUNED), REGRESSION),
-        many=page.by_set("log_loss", own, MANY_CLASSES),
+        many=page.by_set("log_loss", (*own, *TUNED), MANY_CLASSES),
         quantiles=", ".join(map(str, QUANTILES)),
         quantile_table=quantile_table(page),
         loss_table=loss_table(page),

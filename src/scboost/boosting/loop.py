@@ -308,7 +308,7 @@ def _fallen(mean_loss: float, first_loss: float) -> float:
 
     Rounded, so that the order in which rows are summed does not reach the noise.
     """
-    return round(math.sqrt(mean_loss / first_loss), 2) if first_loss > 0 else 1.0
+    return round(math.sqrt(max(mean_loss, 0.0) / first_loss), 2) if first_loss > 0 else 1.0
 
 
 def diverged(mean_loss: float) -> str:
