@@ -128,6 +128,7 @@ class Page:
         self.prototypes = Results(directory / "prototypes.csv")
         self.compared = [row for part in ("ours", "peers", "outside") for row in self.results[part].rows]
         self.means = cache(self._means)
+        self.measured = cache(self._measured)
 
     def _means(self, measure: str, methods: tuple[str, ...], sets: tuple[str, ...]) -> Means:
         """Mean of a measure over the folds that all of the methods have on all of the sets."""
@@ -219,7 +220,7 @@ class Page:
         """Return a measure of the short ensembles by method and set."""
         return means(self.results["short"].rows, measure)
 
-    def measured(self, measure: str) -> Means:
+    def _measured(self, measure: str) -> Means:
         """Return a measure of the models whose redundancy is known."""
         rows = [*self.compared, *self.results["redundancy"].rows]
         return means([row for row in rows if row["effective_rank"]], measure)
@@ -300,7 +301,6 @@ def page_text(directory: Path) -> str:
         noise=noise_table(page),
         short=short_table(page),
         redundancy=redundancy_table(page),
-        large_steps=large_steps_table(page),
         regression=page.by_set("RMSE", (DEFAULT, *AT_OWN, *TUNED), REGRESSION),
         many=page.by_set("log_loss", (*own, *TUNED), MANY_CLASSES),
         quantiles=", ".join(map(str, QUANTILES)),
@@ -562,34 +562,16 @@ def short_table(page: Page) -> str:
 
 
 def redundancy_table(page: Page) -> str:
-    """Make the table of means of the two measures, and of counts against each peer."""
-    rows = []
-    rank, share, trees = (page.measured(measure) for measure in ("effective_rank", "redundancy", "n_trees"))
-    for method in (DEFAULT, FAST, *REDUNDANCY_PEERS, "CatBoost, 100 rounds", "HistGradientBoosting"):
-        counts = ["", ""]
-        if method in {*REDUNDANCY_PEERS, "HistGradientBoosting"}:
-            counts = ["/".join(map(str, page.less_redundant(m, method))) for m in ("effective_rank", "redundancy")]
-        means_ = [f"{average(found, method, ALL):.{digits}f}" for found, digits in ((trees, 0), (rank, 1), (share, 3))]
-        rows.append([method, *means_, *counts])
-    header = ["", "trees", "effective rank", "redundancy", "default's rank is higher", "default's redundancy is lower"]
-    return table(header, rows)
-
-
-def large_steps_table(page: Page) -> str:
-    """Make the table of what larger steps save in redundancy and cost in log-loss, on the first fold."""
+    """Make the table of log-loss and redundancy on the first fold, and of the counts against each peer."""
     columns = {"log_loss": 4, "n_trees": 0, "effective_rank": 1, "redundancy": 3}
-    found = {measure: page.measured(measure) for measure in columns}
+    ours = (DEFAULT, *LARGE_STEPS, FAST)
     rows = []
-    for method in (DEFAULT, *LARGE_STEPS, *REDUNDANCY_PEERS):
-        cells = [f"{average(found[measure], method, ALL):.{digits}f}" for measure, digits in columns.items()]
-        counts = ["", ""]
-        if method not in REDUNDANCY_PEERS:
-            ranks, shares = (
-                [str(page.less_redundant(measure, theirs, method)[0]) for theirs in REDUNDANCY_PEERS]
-                for measure in ("effective_rank", "redundancy")
-            )
-            counts = [", ".join(ranks), ", ".join(shares)]
-        rows.append([method, *cells, *counts])
+    for method in (*ours, *REDUNDANCY_PEERS, "CatBoost, 100 rounds", "HistGradientBoosting"):
+        cells = [f"{average(page.measured(measure), method, ALL):.{digits}f}" for measure, digits in columns.items()]
+        for measure in ("effective_rank", "redundancy"):
+            counts = [page.less_redundant(measure, theirs, method)[0] for theirs in REDUNDANCY_PEERS]
+            cells.append(", ".join(map(str, counts)) if method in ours else "")
+        rows.append([method, *cells])
     header = ["", "log-loss", "trees", "effective rank", "redundancy", "rank is higher", "redundancy is lower"]
     return table(header, rows)
 
