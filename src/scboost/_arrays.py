@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -22,7 +22,7 @@ IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
-_T = TypeVar("_T")
+_P, _T = TypeVar("_P"), TypeVar("_T")
 
 # Rows of a block, of which a dozen vectors stay in cache. Where there are many rows blocks are larger: calls between
 # them, while other threads wait for the lock of Python, then count less.
@@ -58,32 +58,36 @@ def map_blocks(function: Callable[[slice], _T], n: int, size: int | None = None)
     size = size or (_LARGE_BLOCK if n >= _MANY else _BLOCK)
     if 0 < n <= size:
         return [function(slice(0, n))]
+    return map_parts(function, blocks(n, size), n)
+
+
+def map_parts(function: Callable[[_P], _T], parts: Iterable[_P], n: int) -> list[_T]:
+    """Do the same for parts of n rows that are not blocks."""
     threads = _threads.get()
-    rows = blocks(n, size)
     if threads is None or n < _THREADED:
-        return [function(block) for block in rows]
-    return threads.map(function, list(rows))
+        return [function(part) for part in parts]
+    return threads.map(function, list(parts))
 
 
 class _Threads:
-    """Threads that share blocks of rows."""
+    """Threads that share parts of the rows."""
 
     def __init__(self, n_threads: int) -> None:
         self._n_threads = n_threads
         self._pool: ThreadPoolExecutor | None = None
 
-    def map(self, function: Callable[[slice], _T], rows: list[slice]) -> list[_T]:
-        """Take the blocks in turn, the calling thread among those who do."""
+    def map(self, function: Callable[[_P], _T], parts: list[_P]) -> list[_T]:
+        """Take the parts in turn, the calling thread among those who do."""
         if self._pool is None:  # data of a single block never need it
             self._pool = ThreadPoolExecutor(self._n_threads - 1, thread_name_prefix="scboost-rows")
-        results: list[Any] = [None] * len(rows)
-        left = iter(range(len(rows)))
+        results: list[Any] = [None] * len(parts)
+        left = iter(range(len(parts)))
 
         def work() -> None:
             for i in left:
-                results[i] = function(rows[i])
+                results[i] = function(parts[i])
 
-        helpers = [self._pool.submit(work) for _ in range(min(self._n_threads, len(rows)) - 1)]
+        helpers = [self._pool.submit(work) for _ in range(min(self._n_threads, len(parts)) - 1)]
         try:
             work()
         finally:

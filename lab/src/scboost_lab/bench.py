@@ -426,6 +426,7 @@ def profiled() -> Iterator[dict[str, float]]:
         (Calls, "boost", "tree growth"),
         (xgb.Booster, "update", "tree growth"),
         *((module, "map_blocks", "row blocks") for module in (content, history, loop, losses, engine)),
+        (content, "map_parts", "row blocks"),
         (Calls, "margin", "reading back"),
         (Calls, "model", "reading back"),
         (NewestTrees, "read", "reading back"),

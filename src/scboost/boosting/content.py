@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from scboost._arrays import FloatArray, IntArray, Keys, Paged, kernels, map_blocks, zeros
+from scboost._arrays import FloatArray, IntArray, Keys, Paged, kernels, map_blocks, map_parts, zeros
 from scboost.boosting.workers import contents, quantiles, workers
 
 _ALL = slice(None)
 _GROUPS = 256  # of rows, whose sums tell how sure a mean is
+_PART_BITS = 4  # by which keys are parted, to be sorted on threads
 _LEVELS = 12  # bits of a draw that are looked up: 4,096 normal numbers stay in cache
 _NORMAL = special.ndtri((np.arange(1 << _LEVELS) + 0.5) / (1 << _LEVELS))
 _NORMAL = (_NORMAL / np.sqrt(np.mean(_NORMAL**2))).astype(np.float32)
@@ -43,15 +44,17 @@ def row_keys(X: Any) -> Keys:
         return all_keys
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64
         factors = mix64(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-    keys = np.zeros(X.shape[0], dtype=np.uint64)
     if bool(sparse.issparse(X)):
         terms = _bits(X.data) * factors[X.indices]
         starts = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
-        keys += starts[X.indptr[1:]] - starts[X.indptr[:-1]]
-    else:
-        size = max(1, (1 << 16) // max(X.shape[1], 1))  # of which the numbers of 64 bits stay in cache
-        map_blocks(lambda rows: np.matmul(_bits(X[rows]), factors, out=keys[rows]), len(X), size)
-    return mix64(keys)
+        return mix64(starts[X.indptr[1:]] - starts[X.indptr[:-1]])
+    keys = np.empty(X.shape[0], dtype=np.uint64)
+
+    def go(rows: slice) -> None:
+        keys[rows] = mix64(_bits(X[rows]) @ factors)
+
+    map_blocks(go, len(X), max(1, (1 << 16) // max(X.shape[1], 1)))  # of which the numbers of 64 bits stay in cache
+    return keys
 
 
 def standard_errors(values: FloatArray, keys: Keys, sample_weight: FloatArray | None = None) -> float:
@@ -99,7 +102,12 @@ class Draws:
     """
 
     def __init__(self, keys: Keys, seed: int, sample_weight: FloatArray | None = None) -> None:
-        self._keys = (keys ^ (keys >> np.uint64(32))).astype(np.uint32)
+        self._keys = np.empty(len(keys), dtype=np.uint32)
+
+        def fold(rows: slice) -> None:
+            self._keys[rows] = (keys[rows] ^ (keys[rows] >> np.uint64(32))).astype(np.uint32)
+
+        map_blocks(fold, len(keys))
         self._seed = seed
         self._spread = _spread(keys, sample_weight)
 
@@ -209,8 +217,7 @@ def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:
         weights = np.bincount(place.reshape(-1), weights=sample_weight, minlength=len(own)).astype(np.float64)
         _, total, first = contents(own, weights)
         return _roots_of_shares(total, first)[place.reshape(-1)]
-    in_order = np.sort(keys)
-    if (in_order[1:] != in_order[:-1]).all():  # the usual case, several times faster than to number the contents
+    if not _repeated(keys):  # the usual case, several times faster than to number the contents
         if sample_weight is None:
             return None
         return _roots_of_shares(np.asarray(sample_weight, dtype=np.float64))
@@ -218,6 +225,17 @@ def _spread(keys: Keys, sample_weight: FloatArray | None) -> FloatArray | None:
     content = content.reshape(-1)
     mass = counts if sample_weight is None else np.bincount(content, weights=sample_weight)
     return _roots_of_shares(mass)[content]
+
+
+def _repeated(keys: Keys) -> bool:
+    """Whether a key comes more than once."""
+    part = (keys >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
+
+    def go(number: int) -> bool:
+        in_order = np.sort(keys[part == number])
+        return bool((in_order[1:] == in_order[:-1]).any())
+
+    return any(map_parts(go, range(1 << _PART_BITS), len(keys)))
 
 
 def _roots_of_shares(mass: FloatArray | IntArray, counted: FloatArray | None = None) -> FloatArray:

@@ -199,9 +199,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             if len(kinds) > 1:
                 names = sorted(kind.__name__ for kind in kinds)
                 raise TypeError(f"y has labels of several types, {names}; use one type.")
-            if len(y):
+            whole = y.dtype.kind in "biu"
+            if len(y) and not whole:
                 check_classification_targets(y)
             labels = np.unique(y)
+            if whole and len(labels) > len(y) // 2:  # scikit-learn warns, after it has looked for the labels again
+                check_classification_targets(y)
             rows = make_rows(X, np.searchsorted(labels, y).astype(np.float32), sample_weight)
             # Where rows of weight 0 are left out, a class may be gone.
             present = labels if len(rows) == len(y) else labels[np.unique(rows.y).astype(np.intp)]
