@@ -1,5 +1,6 @@
 """Compiled passes over rows: the same numbers as NumPy's, to the bit, or none at all."""
 
+import copy
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from scboost import SCBoostClassifier, SCBoostRegressor, _arrays
+from scboost.boosting import history
 from scboost.boosting.content import Draws
 from scboost.boosting.learners import Learner
 from scboost.boosting.loop import _add
@@ -98,14 +100,50 @@ def test_sums_of_leaves_and_scores(leaf_type, weight_type):
     def work():
         F, h = start.copy(), np.empty_like(start)
         _add(Learner(leaf, values, None, None), 0.1, h, F)
+        _add(Learner(leaf, values, None, None), 0.2, None, F)
         return leaf_sums(leaf, 60, (r, curvature), weight), leaf_sums(leaf, 60, (r,), weight), h, F
 
     assert_same(work)
 
 
+def test_a_history_of_leaf_numbers_is_that_of_predictions(monkeypatch):
+    """Predictions that were remembered before, in the same history, and a copy of it, too."""
+    monkeypatch.setattr(history, "_MANY_ROWS", N)
+    _arrays.load_kernels(_arrays._COMPILED)
+    rng = np.random.default_rng(0)
+    leaf = rng.integers(0, 60, (4, N)).astype(np.uint8)
+    values = rng.standard_normal((4, 60)).astype(np.float32)
+    r, curvature = rng.standard_normal(N).astype(np.float32), rng.random(N).astype(np.float32)
+    by_leaf, plain = (history.History(N, 3, np.float32) for _ in range(2))
+    assert by_leaf.takes_leaves(leaf[0])
+    for t in range(4):
+        plain.append(values[t][leaf[t]])
+        by_leaf.append(values[t][leaf[t]]) if t == 1 else by_leaf.append_leaves(leaf[t], values[t])
+        for c in (curvature, None):
+            found = [h.project(r, alpha=0.8, gamma=0.5, curvature=c) for h in (by_leaf, plain)]
+            np.testing.assert_array_equal(*(p.innovation for p in found))
+            assert found[0].k == found[1].k
+            assert found[0].historical_energy == found[1].historical_energy
+    np.testing.assert_array_equal(copy.deepcopy(by_leaf).vectors, plain.vectors)
+    assert by_leaf.project(r, alpha=1.0).k == 3
+
+
+def test_a_fit_of_many_rows_remembers_leaf_numbers(monkeypatch):
+    monkeypatch.setattr(history, "_MANY_ROWS", 1 << 16)
+    X = np.random.default_rng(0).standard_normal((1 << 16, 2), dtype=np.float32)
+    seen = []
+
+    def look(model):
+        seen.append(len(model._training.state.projector.histories[0]._leaves))
+
+    SCBoostClassifier(n_estimators=7, memory=5, n_jobs=1, callbacks=[look]).fit(X, X[:, 0] > X[:, 1])
+    assert seen == [1, 2, 3, 4, 5, 5, 5]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers"])
-def test_whole_fits(kind, weighted):
+def test_whole_fits(kind, weighted, monkeypatch):
+    monkeypatch.setattr(history, "_MANY_ROWS", 0)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 4), dtype=np.float32)
     X[:500] = X[500:1000]

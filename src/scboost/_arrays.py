@@ -22,7 +22,8 @@ IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
-_P, _T = TypeVar("_P"), TypeVar("_T")
+_P = TypeVar("_P")
+_T = TypeVar("_T")
 
 # Rows of a block, of which a dozen vectors stay in cache. Where there are many rows blocks are larger: calls between
 # them, while other threads wait for the lock of Python, then count less.
@@ -188,6 +189,11 @@ def zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any
         return np.zeros(shape, dtype=dtype)
     with TemporaryFile(dir=folder) as file:  # without a name: gone when the last array on it is
         return np.asarray(np.memmap(file, dtype=dtype, mode="w+", shape=shape))
+
+
+def in_files(array: npt.NDArray[Any]) -> bool:
+    """Whether :func:`zeros` has put an array into a file."""
+    return isinstance(array.base, np.memmap)
 
 
 def stored(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -121,9 +121,20 @@ def leaf_sums(leaf: Any, a: Any, b: Any, sums: Any) -> None:
         sums[1, leaf[i]] += b[i]
 
 
-@_kernel([types.void(_in(u), _in(_f4), _f4, _f4[::1], _f4[::1]) for u in _LEAF_TYPES])
+@_kernel(
+    [types.void(_in(u), _in(_f4), _f4, h, _f4[::1]) for u, h in product(_LEAF_TYPES, (types.none, _f4[::1]))],
+)
 def add(leaf: Any, values: Any, eta: Any, h: Any, F: Any) -> None:
-    """Set the prediction of each row, and add it to the scores."""
+    """Add the prediction of each row to the scores, and keep it in h if there is one."""
     for i in range(len(F)):
-        h[i] = values[leaf[i]]
-        F[i] += eta * h[i]
+        prediction = values[leaf[i]]
+        if h is not None:
+            h[i] = prediction
+        F[i] += eta * prediction
+
+
+@_kernel([types.void(_in(u), _in(_f4), _f4[::1]) for u in _LEAF_TYPES])
+def take(leaf: Any, values: Any, out: Any) -> None:
+    """Set the prediction of each row."""
+    for i in range(len(out)):
+        out[i] = values[leaf[i]]

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from scboost._arrays import FloatArray, map_blocks, zeros
+from scboost._arrays import FloatArray, IntArray, in_files, kernels, map_blocks, zeros
+from scboost.boosting.learners import Learner
 from scboost.boosting.workers import workers
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
@@ -29,6 +30,7 @@ from scboost.boosting.workers import workers
 _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
+_SHORT_MEMORY, _MANY_ROWS = 16, 1 << 18  # to remember leaf numbers in place of predictions
 _ROWS, _FEW_ROWS = 1 << 14, 1 << 12  # of which ten vectors stay in cache, and even a hundred
 
 
@@ -113,6 +115,15 @@ class SpectralProjector:
         for history, h in zip(self.histories, predictions, strict=True):
             history.append(h)
 
+    def append_leaves(self, learners: Sequence[Learner]) -> bool:
+        """Remember the newest learners by the leaves of the rows; False, and nothing done, where that does not pay."""
+        leaves = [learner.leaf for learner in learners if learner.leaf is not None]
+        if len(leaves) < len(learners) or not all(map(History.takes_leaves, self.histories, leaves)):
+            return False
+        for history, leaf, learner in zip(self.histories, leaves, learners, strict=True):
+            history.append_leaves(leaf, learner.values)
+        return True
+
     def reserve(self, capacity: int) -> None:
         """Make room; see :class:`Projector`."""
         for history in self.histories:
@@ -162,9 +173,11 @@ class History:
         self._appended = 0
         self._in_gram = 0
         self._basis: _Basis | None = None
+        self._leaves: dict[int, tuple[IntArray, FloatArray]] = {}  # by slot, in place of what would be in H
 
     def __getstate__(self) -> dict[str, Any]:
         # Only what is in use, and no basis: it is made again from the vectors, by the same operations.
+        self._look_up()
         used = len(self)
         return {**self.__dict__, "_H": self._H[:used], "_G": self._G[:used, :used], "_basis": None} | {
             "capacity": len(self._H)
@@ -173,6 +186,7 @@ class History:
     def __setstate__(self, state: dict[str, Any]) -> None:
         capacity = state.pop("capacity")
         self.__dict__.update(state)
+        self._leaves = {}
         self._resize(capacity)
 
     def __len__(self) -> int:
@@ -181,6 +195,7 @@ class History:
     @property
     def vectors(self) -> FloatArray:
         """The remembered vectors as rows, oldest first, as a copy of shape (len(self), n)."""
+        self._look_up()
         slots = np.arange(self._appended - len(self), self._appended) % len(self._H)
         return self._H[slots]
 
@@ -194,6 +209,7 @@ class History:
         self._basis = None
 
     def _resize(self, capacity: int) -> None:
+        self._look_up()
         old_H, old_G = self._H, self._G
         self._H = zeros((capacity, old_H.shape[1]), old_H.dtype)
         self._G = np.zeros((capacity, capacity))
@@ -201,13 +217,48 @@ class History:
 
     def append(self, h: FloatArray) -> None:
         """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
-        slot = self._H[self._appended % len(self._H)]
+        number = self._appended % len(self._H)
+        slot = self._H[number]
 
         def copy(rows: slice) -> None:
             slot[rows] = h[rows]
 
         map_blocks(copy, len(slot))
+        self._leaves.pop(number, None)
         self._appended += 1
+
+    def takes_leaves(self, leaf: IntArray) -> bool:
+        """Whether leaf numbers are remembered in place of predictions: a byte a row, looked up when it is read.
+
+        For short memories of many rows, where the reading takes as long as looking up by compiled passes.
+        """
+        few, many = len(self._H) <= _SHORT_MEMORY, len(leaf) >= _MANY_ROWS
+        return few and many and self._H.dtype == np.float32 and kernels(leaf) is not None and not in_files(self._H)
+
+    def append_leaves(self, leaf: IntArray, values: FloatArray) -> None:
+        """Remember the prediction vector ``values[leaf]``; the leaf numbers, of shape (n,), are kept as they are."""
+        self._leaves[self._appended % len(self._H)] = leaf, values
+        self._appended += 1
+
+    def _block(self, rows: slice) -> FloatArray:
+        """Return some rows of the remembered vectors, of shape (len(self), rows)."""
+        block = self._H[: len(self), rows]
+        if not self._leaves:
+            return block
+        block = np.empty_like(block)
+        for slot, out in enumerate(block):
+            if slot in self._leaves:
+                leaf, values = self._leaves[slot]
+                kernels(leaf).take(leaf[rows], values, out)
+            else:
+                out[:] = self._H[slot, rows]
+        return block
+
+    def _look_up(self) -> None:
+        """Put what leaf numbers stand for into H."""
+        for slot, (leaf, values) in self._leaves.items():
+            values.take(leaf, out=self._H[slot], mode="clip")
+        self._leaves = {}
 
     def project(
         self,
@@ -280,10 +331,10 @@ class History:
 
     def _subtract(self, r: FloatArray, c: FloatArray, curvature: FloatArray | None, q: FloatArray) -> None:
         """Set ``q = r - C H'c``, by blocks that stay in cache."""
-        H, c = self._H[: len(self)], c.astype(self._H.dtype)
+        c = c.astype(self._H.dtype)
 
         def go(rows: slice) -> None:
-            p = c @ H[:, rows]
+            p = c @ self._block(rows)
             if curvature is not None:
                 p *= curvature[rows]
             np.subtract(r[rows], p, out=q[rows], casting="same_kind")
@@ -313,7 +364,7 @@ class History:
         pending = [i % len(self._H) for i in range(first, self._appended)]
 
         def add_up(rows: slice) -> tuple[FloatArray, float]:
-            block, v = self._H[:t, rows], r[rows]
+            block, v = self._block(rows), r[rows]
             vectors = np.stack([*block[pending], v])
             if self._weight is not None:
                 vectors = vectors * self._weight[rows]
@@ -339,7 +390,7 @@ class History:
         t = len(self)
 
         def add_up(rows: slice) -> tuple[FloatArray, FloatArray, float]:
-            block, v, c = self._H[:t, rows], r[rows], curvature[rows]
+            block, v, c = self._block(rows), r[rows], curvature[rows]
             weighted_v, weighted_c = v, c
             if self._weight is not None:
                 weighted_v, weighted_c = v * self._weight[rows], c * self._weight[rows]
@@ -364,6 +415,7 @@ class History:
         self, r: FloatArray, alpha: float, curvature: FloatArray | None
     ) -> tuple[FloatArray, int, float, float]:
         """P r, k, the share of energy kept and |P r|^2, by an orthonormal basis of the history."""
+        self._look_up()
         root = np.ones(len(r)) if self._weight is None else np.sqrt(self._weight)
         z = np.asarray(r, dtype=np.float64) * root
         if curvature is not None:

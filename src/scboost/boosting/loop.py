@@ -108,7 +108,8 @@ class Round:
     learners : list of Learner
         One for each output, with their final leaf values.
     projections : list of Projection
-        One for each output; empty if nothing is projected.
+        One for each output; empty if nothing is projected. Of a round that explores without row weights, what was the
+        innovation is what its learners were grown on.
     loss : float
         Mean training loss before the round.
     """
@@ -239,31 +240,37 @@ def _round(
     explores = settings.nu > 0 and draws is not None
     dispersion = _dispersion(r, shape, rows) if explores and not loss.unit_dispersion else None
 
+    projector, metric = state.projector, curvature if curved else None
     q, projections = r, []
-    if state.projector is not None:
+    if projector is not None:
         q = vectors.like(r, "innovation")
-        projections = state.projector.project(r, curvature if curved else None, q)
+        projections = projector.project(r, metric, q)
     mean_loss = loss_so_far()
     if state.round == 0:
         state.first_loss = mean_loss
     if not math.isfinite(mean_loss):
         state.stop_reason = diverged(mean_loss)
         return None
-    varies = workers().sum_later(np.array(float(_clearly_varies(q, r))))
+    clear = _clearly_varies(q, r)
+    varies = workers().sum_later(np.array(float(clear)))
     noise = None
     if explores and draws is not None:
         size = settings.nu * (1.0 if dispersion is None else math.sqrt(dispersion()))
         if loss.n_classes:
             size *= _fallen(mean_loss, state.first_loss)
         noise = _Noise(draws, state.round, size)
-    target, weighted_shape, energy = _weighted(q, shape, rows, noise, vectors)
+    in_place = clear and newton and projector is not None
+    target, weighted_shape, energy = _weighted(q, shape, rows, noise, vectors, in_place=in_place)
     measured = engine.measure(energy, weighted_shape)
     if not varies() and _is_constant(q, r, rows):
         state.stop_reason = "the innovation is constant: nothing is left to learn"
         return None
     seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
     learners = engine.grow(target, weighted_shape, seed, measured())
-    if sees_everything and _no_split(learners) and not _roots_step(q, r, rows):
+    no_split = sees_everything and _no_split(learners)
+    if no_split and target is q and projector is not None:  # the noise is in it
+        projector.project(r, metric, q)
+    if no_split and not _roots_step(q, r, rows):
         # Noise may have hidden the last split.
         plain = learners
         if noise is not None:
@@ -292,13 +299,16 @@ def _round(
     if not all(np.isfinite(learner.values).all() for learner in learners):
         state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
         return None
-    used_again = "target" if target.dtype == r.dtype else "predictions"
-    del target
-    predictions = vectors.like(r, used_again)
+    by_leaf = isinstance(projector, SpectralProjector) and projector.append_leaves(learners)
+    predictions = None
+    if projector is not None and not by_leaf:
+        used_again = "predictions" if target is q or target.dtype != r.dtype else "target"
+        del target
+        predictions = vectors.like(r, used_again)
     for k, learner in enumerate(learners):
-        _add(learner, settings.eta, predictions[k], state.F[k])
-    if state.projector is not None:
-        state.projector.append(list(predictions))
+        _add(learner, settings.eta, None if predictions is None else predictions[k], state.F[k])
+    if projector is not None and predictions is not None:
+        projector.append(list(predictions))
     state.round += 1
     return Round(learners, projections, mean_loss)
 
@@ -363,14 +373,21 @@ class _Noise:
 
 
 def _weighted(
-    q: FloatArray, shape: FloatArray, weight: FloatArray | None, noise: _Noise | None, vectors: _Vectors
+    q: FloatArray,
+    shape: FloatArray,
+    weight: FloatArray | None,
+    noise: _Noise | None,
+    vectors: _Vectors,
+    *,
+    in_place: bool = False,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on.
 
-    And the energy of the innovation with noise, of shape (K,): repeated rows have that of weighted ones.
+    And the energy of the innovation with noise, of shape (K,): repeated rows have that of weighted ones. Noise may be
+    added in place, where there are no weights.
     """
     dtype = q.dtype if weight is None else np.result_type(q, weight)
-    target = vectors.like(q, "target", dtype)
+    target = q if in_place and weight is None and noise is not None else vectors.like(q, "target", dtype)
     weighted_shape = shape if weight is None else vectors.like(q, "weighted curvature", dtype)
 
     def go(rows: slice) -> FloatArray:
@@ -421,19 +438,22 @@ def _dispersion(r: FloatArray, curvature: FloatArray, weight: FloatArray | None)
     return dispersion
 
 
-def _add(learner: Learner, eta: float, h: FloatArray, F: FloatArray) -> None:
-    """Set the predictions of a learner, and add them to the scores of its output, both of shape (n,)."""
+def _add(learner: Learner, eta: float, h: FloatArray | None, F: FloatArray) -> None:
+    """Add the predictions of a learner to the scores of its output, of shape (n,), and put them into h, if given."""
     leaf, values = learner.leaf, learner.values
     compiled = None if leaf is None else kernels(leaf)
 
     def go(rows: slice) -> None:
-        if leaf is None:
-            h[rows] = values[rows]
-        elif compiled is not None:
-            compiled.add(leaf[rows], values, eta, h[rows], F[rows])
+        if leaf is not None and compiled is not None:
+            compiled.add(leaf[rows], values, eta, None if h is None else h[rows], F[rows])
             return
+        if leaf is None:
+            predictions = values[rows]
         else:
-            values.take(leaf[rows], out=h[rows], mode="clip")  # "raise" would go by a copy
-        F[rows] += eta * h[rows]
+            out = None if h is None else h[rows]
+            predictions = values.take(leaf[rows], out=out, mode="clip")  # "raise" would go by a copy
+        if leaf is None and h is not None:
+            h[rows] = predictions
+        F[rows] += eta * predictions
 
     map_blocks(go, len(F))
