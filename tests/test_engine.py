@@ -468,7 +468,7 @@ def test_a_target_too_small_for_a_number_of_single_precision_is_divided_by_no_ze
     X = np.arange(20.0)[:, None]
     engine = XGBoostEngine(X, 1, {})
     curvature = np.ones((1, 20), dtype=np.float32)
-    _, scale = measured = engine.measure(np.array([1e-90]), curvature)()
+    _, scale = measured = engine.measure(np.array([1e-90]), 20.0, 20)()
     assert scale[0, 0] > 0
     (learner,) = engine.grow(np.full((1, 20), 1e-45, dtype=np.float32), curvature, 0, measured)
     assert np.isfinite(learner.values).all()

@@ -115,10 +115,12 @@ def test_a_history_of_leaf_numbers_is_that_of_predictions(monkeypatch):
     values = rng.standard_normal((4, 60)).astype(np.float32)
     r, curvature = rng.standard_normal(N).astype(np.float32), rng.random(N).astype(np.float32)
     by_leaf, plain = (history.History(N, 3, np.float32) for _ in range(2))
-    assert by_leaf.takes_leaves(leaf[0])
     for t in range(4):
         plain.append(values[t][leaf[t]])
-        by_leaf.append(values[t][leaf[t]]) if t == 1 else by_leaf.append_leaves(leaf[t], values[t])
+        if t == 1:
+            by_leaf.append(values[t][leaf[t]])
+        else:
+            assert by_leaf.remember(leaf[t], values[t]) is None
         for c in (curvature, None):
             found = [h.project(r, alpha=0.8, gamma=0.5, curvature=c) for h in (by_leaf, plain)]
             np.testing.assert_array_equal(*(p.innovation for p in found))

@@ -115,14 +115,10 @@ class SpectralProjector:
         for history, h in zip(self.histories, predictions, strict=True):
             history.append(h)
 
-    def append_leaves(self, learners: Sequence[Learner]) -> bool:
-        """Remember the newest learners by the leaves of the rows; False, and nothing done, where that does not pay."""
-        leaves = [learner.leaf for learner in learners if learner.leaf is not None]
-        if len(leaves) < len(learners) or not all(map(History.takes_leaves, self.histories, leaves)):
-            return False
-        for history, leaf, learner in zip(self.histories, leaves, learners, strict=True):
-            history.append_leaves(leaf, learner.values)
-        return True
+    def remember(self, learners: Sequence[Learner]) -> list[FloatArray | None]:
+        """Remember the newest learners; see :meth:`History.remember`."""
+        pairs = zip(self.histories, learners, strict=True)
+        return [history.remember(learner.leaf, learner.values) for history, learner in pairs]
 
     def reserve(self, capacity: int) -> None:
         """Make room; see :class:`Projector`."""
@@ -217,28 +213,45 @@ class History:
 
     def append(self, h: FloatArray) -> None:
         """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
-        number = self._appended % len(self._H)
-        slot = self._H[number]
+        slot = self._next()
 
         def copy(rows: slice) -> None:
             slot[rows] = h[rows]
 
-        map_blocks(copy, len(slot))
-        self._leaves.pop(number, None)
-        self._appended += 1
+        map_blocks(copy, len(h))
 
-    def takes_leaves(self, leaf: IntArray) -> bool:
-        """Whether leaf numbers are remembered in place of predictions: a byte a row, looked up when it is read.
+    def remember(self, leaf: IntArray | None, values: FloatArray) -> FloatArray | None:
+        """Remember the prediction vector ``values[leaf]``, by its leaf numbers where that saves memory.
 
-        For short memories of many rows, where the reading takes as long as looking up by compiled passes.
+        Leaf numbers take a byte a row, and are looked up when they are read: for short memories of many rows, with
+        compiled passes.
+
+        Parameters
+        ----------
+        leaf : ndarray of shape (n,) or None
+            Leaf of each row, kept as it is; None if the learner has no leaves.
+        values : ndarray
+            Value of each leaf.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            Where the predictions are to be put; None if they need not.
         """
-        few, many = len(self._H) <= _SHORT_MEMORY, len(leaf) >= _MANY_ROWS
-        return few and many and self._H.dtype == np.float32 and kernels(leaf) is not None and not in_files(self._H)
-
-    def append_leaves(self, leaf: IntArray, values: FloatArray) -> None:
-        """Remember the prediction vector ``values[leaf]``; the leaf numbers, of shape (n,), are kept as they are."""
+        few, many = len(self._H) <= _SHORT_MEMORY, self._H.shape[1] >= _MANY_ROWS
+        if leaf is None or not (few and many) or kernels(leaf) is None or in_files(self._H):
+            return self._next()
         self._leaves[self._appended % len(self._H)] = leaf, values
         self._appended += 1
+        return None
+
+    def _next(self) -> FloatArray:
+        """Return the place of the next vector, of shape (n,), that of the oldest one if the memory is full."""
+        slot = self._appended % len(self._H)
+        self._leaves.pop(slot, None)
+        self._appended += 1
+        place: FloatArray = self._H[slot]
+        return place
 
     def _block(self, rows: slice) -> FloatArray:
         """Return some rows of the remembered vectors, of shape (len(self), rows)."""

@@ -83,17 +83,19 @@ class Engine(ABC):
     samples_columns: bool = False
     n_threads: int = 1
 
-    def measure(self, energy: FloatArray, curvature: FloatArray) -> Callable[[], Any]:
+    def measure(self, energy: FloatArray, curvature: float, n: int) -> Callable[[], Any]:
         """Return a function for what the engine must know of all rows before it grows learners on them.
 
         Parameters
         ----------
         energy : ndarray of shape (K,)
             Sum over the rows of their weight times the square of what the target is without it.
-        curvature : ndarray of shape (K, n)
-            As for :meth:`grow`.
+        curvature : float
+            Sum over the rows and outputs of the curvature that :meth:`grow` is given.
+        n : int
+            Number of rows.
         """
-        del energy, curvature
+        del energy, curvature, n
         return lambda: None
 
     @abstractmethod

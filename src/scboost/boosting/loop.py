@@ -260,8 +260,8 @@ def _round(
             size *= _fallen(mean_loss, state.first_loss)
         noise = _Noise(draws, state.round, size)
     in_place = clear and newton and projector is not None
-    target, weighted_shape, energy = _weighted(q, shape, rows, noise, vectors, in_place=in_place)
-    measured = engine.measure(energy, weighted_shape)
+    target, weighted_shape, energy, bend = _weighted(q, shape, rows, noise, vectors, in_place=in_place)
+    measured = engine.measure(energy, bend, r.shape[1])
     if not varies() and _is_constant(q, r, rows):
         state.stop_reason = "the innovation is constant: nothing is left to learn"
         return None
@@ -274,8 +274,8 @@ def _round(
         # Noise may have hidden the last split.
         plain = learners
         if noise is not None:
-            target, weighted_shape, energy = _weighted(q, shape, rows, None, vectors)
-            plain = engine.grow(target, weighted_shape, seed, engine.measure(energy, weighted_shape)())
+            target, weighted_shape, energy, bend = _weighted(q, shape, rows, None, vectors)
+            plain = engine.grow(target, weighted_shape, seed, engine.measure(energy, bend, r.shape[1])())
         if _no_split(plain):
             state.stop_reason = "no tree found a split that its constraints allow"
             return None
@@ -299,16 +299,15 @@ def _round(
     if not all(np.isfinite(learner.values).all() for learner in learners):
         state.stop_reason = "a leaf value is not finite: the steps are too large, or so is the target"
         return None
-    by_leaf = isinstance(projector, SpectralProjector) and projector.append_leaves(learners)
-    predictions = None
-    if projector is not None and not by_leaf:
-        used_again = "predictions" if target is q or target.dtype != r.dtype else "target"
-        del target
-        predictions = vectors.like(r, used_again)
-    for k, learner in enumerate(learners):
-        _add(learner, settings.eta, None if predictions is None else predictions[k], state.F[k])
-    if projector is not None and predictions is not None:
-        projector.append(list(predictions))
+    places: list[FloatArray | None] = [None] * len(learners)
+    if isinstance(projector, SpectralProjector):
+        places = projector.remember(learners)
+    elif projector is not None:
+        places = list(np.empty_like(r))
+    for learner, place, F in zip(learners, places, state.F, strict=True):
+        _add(learner, settings.eta, place, F)
+    if projector is not None and not isinstance(projector, SpectralProjector):
+        projector.append([place for place in places if place is not None])
     state.round += 1
     return Round(learners, projections, mean_loss)
 
@@ -380,17 +379,17 @@ def _weighted(
     vectors: _Vectors,
     *,
     in_place: bool = False,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Innovation with noise, and curvature, both times the rows' weights: what a learner is grown on.
 
-    And the energy of the innovation with noise, of shape (K,): repeated rows have that of weighted ones. Noise may be
-    added in place, where there are no weights.
+    And the energy of the innovation with noise, of shape (K,): repeated rows have that of weighted ones; and the sum of
+    all curvatures. Noise may be added in place, where there are no weights.
     """
     dtype = q.dtype if weight is None else np.result_type(q, weight)
     target = q if in_place and weight is None and noise is not None else vectors.like(q, "target", dtype)
     weighted_shape = shape if weight is None else vectors.like(q, "weighted curvature", dtype)
 
-    def go(rows: slice) -> FloatArray:
+    def go(rows: slice) -> tuple[FloatArray, float]:
         energy = np.empty(len(q))
         for k in range(len(q)):
             v, out = q[k, rows], target[k, rows]
@@ -402,9 +401,10 @@ def _weighted(
             elif noise is None:
                 out[:] = v
             energy[k] = _product(v, out)
-        return energy
+        return energy, float(np.add.reduce(weighted_shape[:, rows], axis=None))
 
-    return target, weighted_shape, sum(map_blocks(go, q.shape[1]), np.zeros(len(q)))
+    sums = map_blocks(go, q.shape[1])
+    return target, weighted_shape, sum((energy for energy, _ in sums), np.zeros(len(q))), sum(c for _, c in sums)
 
 
 def _product(a: FloatArray, b: FloatArray) -> float:

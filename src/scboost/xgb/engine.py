@@ -158,15 +158,13 @@ class XGBoostEngine(Engine):
         engine._renew()  # noqa: SLF001 - its own class
         return engine
 
-    def measure(self, energy: FloatArray, curvature: FloatArray) -> Callable[[], tuple[float, FloatArray]]:
+    def measure(self, energy: FloatArray, curvature: float, n: int) -> Callable[[], tuple[float, FloatArray]]:
         """Return a function for the unit of the curvature, and of the target of each output, of shape (K, 1).
 
         XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size, in which
         a gain is a number of rows. A weight counts as that many rows, but all together as no fewer than there are.
         """
-        curvatures = map_blocks(lambda rows: float(np.add.reduce(curvature[:, rows], axis=None)), curvature.shape[1])
-        n = curvature.shape[1]
-        totals = workers().sum_later(np.array([*energy, sum(curvatures), n if self._mass is None else self._mass, n]))
+        totals = workers().sum_later(np.array([*energy, curvature, n if self._mass is None else self._mass, n]))
 
         def units() -> tuple[float, FloatArray]:
             *energies, bend, mass, n = totals().tolist()
@@ -185,7 +183,8 @@ class XGBoostEngine(Engine):
     ) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
         if measured is None:
-            measured = self.measure(np.einsum("kn,kn->k", target, target, dtype=np.float64), curvature)()
+            energy = np.einsum("kn,kn->k", target, target, dtype=np.float64)
+            measured = self.measure(energy, float(curvature.sum(dtype=np.float64)), target.shape[1])()
         unit, scale = measured
         if self._offers_some:
             offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
