@@ -23,6 +23,7 @@ from scipy import linalg
 
 from scboost._arrays import FloatArray, IntArray, in_files, kernels, map_blocks, zeros
 from scboost.boosting.learners import Learner
+from scboost.boosting.spectrum import GrowingSpectrum, Solution, eigenpairs
 from scboost.boosting.workers import workers
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
@@ -30,6 +31,7 @@ from scboost.boosting.workers import workers
 _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
+_LONG, _NEW = 192, 16  # vectors from which eigenvectors are computed every few rounds only, and rounds in between
 _SHORT_MEMORY, _MANY_ROWS = 16, 1 << 18  # to remember leaf numbers in place of predictions
 _ROWS, _FEW_ROWS = 1 << 14, 1 << 12  # of which ten vectors stay in cache, and even a hundred
 
@@ -169,20 +171,25 @@ class History:
         self._appended = 0
         self._in_gram = 0
         self._basis: _Basis | None = None
+        self._spectrum: GrowingSpectrum | None = None
         self._leaves: dict[int, tuple[IntArray, FloatArray]] = {}  # by slot, in place of what would be in H
 
     def __getstate__(self) -> dict[str, Any]:
         # Only what is in use, and no basis: it is made again from the vectors, by the same operations.
         self._look_up()
         used = len(self)
-        return {**self.__dict__, "_H": self._H[:used], "_G": self._G[:used, :used], "_basis": None} | {
-            "capacity": len(self._H)
-        }
+        return {
+            **self.__dict__,
+            "_H": self._H[:used],
+            "_G": self._G[:used, :used],
+            "_basis": None,
+            "_spectrum": None,
+        } | {"capacity": len(self._H)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         capacity = state.pop("capacity")
         self.__dict__.update(state)
-        self._leaves = {}
+        self._basis, self._spectrum, self._leaves = None, None, {}
         self._resize(capacity)
 
     def __len__(self) -> int:
@@ -329,6 +336,11 @@ class History:
         q: FloatArray,
     ) -> Projection:
         """Project a residual whose products with the history are b, of shape (len(self),)."""
+        grown = self._grown(b, alpha) if alpha < 1.0 else None
+        if grown is not None:
+            self._subtract(r, gamma * grown.coefficients, curvature, q)
+            p_energy = min(float(b @ grown.coefficients), r_energy)
+            return Projection(q, grown.k, grown.kept, p_energy, r_energy - p_energy)
         if alpha < 1.0:
             eigenvalues, V, k, kept = self._principal_directions(alpha)
             if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR[self._H.dtype] * eigenvalues[0]:
@@ -354,18 +366,33 @@ class History:
 
         map_blocks(go, len(r))
 
+    def _grown(self, b: FloatArray, alpha: float) -> Solution | None:
+        """Project by the eigenvectors of some rounds before, where the history is long and has only grown since."""
+        t = len(self)
+        n_new = t % _NEW
+        if t < _LONG + n_new or n_new == 0 or self._appended > len(self._H) or self._in_gram != self._appended:
+            return None
+        G = self._G[:t, :t]
+        if not np.isfinite(G[t - n_new :]).all():
+            return None
+        if self._spectrum is None or len(self._spectrum.eigenvalues) != t - n_new:
+            self._spectrum = GrowingSpectrum(G[:-n_new, :-n_new], _NEW)
+        return self._spectrum.solve(G, b, alpha, _GRAM_FLOOR[self._H.dtype])
+
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
         """Eigenpairs of G, largest first; how many hold a share alpha of its trace, and the share they hold."""
         t = len(self)
         G = self._G[:t, :t]
         if not np.isfinite(G).all():  # a fit that diverges, as its loss will tell
             return np.zeros(t), np.zeros((t, t)), 0, 0.0
-        # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, which
-        # take longer than the work itself for a short memory.
-        eigenvalues, V, _ = linalg.lapack.dsyevd(G)
-        eigenvalues = np.maximum(eigenvalues[::-1], 0.0)
+        if self._appended == self._in_gram and t >= _LONG and t % _NEW == 0 and t < len(self._H):
+            self._spectrum = GrowingSpectrum(G, _NEW)
+            eigenvalues, V = self._spectrum.eigenvalues, self._spectrum.eigenvectors
+        else:
+            eigenvalues, V = eigenpairs(G)
+        eigenvalues = np.maximum(eigenvalues, 0.0)
         k, kept = _leading(eigenvalues, alpha, float(G.trace()))
-        return eigenvalues, V[:, ::-1], k, kept
+        return eigenvalues, V, k, kept
 
     def _inner_products(self, r: FloatArray) -> Callable[[], tuple[FloatArray, float]]:
         """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed.
@@ -381,7 +408,9 @@ class History:
             vectors = np.stack([*block[pending], v])
             if self._weight is not None:
                 vectors = vectors * self._weight[rows]
-            return block @ vectors.T, float(v @ vectors[-1])
+            # One vector after the other reads a long block twice, and is still faster than BLAS's product with two.
+            products = block @ vectors.T if t < _LONG else np.stack([block @ vector for vector in vectors], axis=1)
+            return products, float(v @ vectors[-1])
 
         sums = np.zeros((t + 1, len(pending) + 1))
         for products, energy in map_blocks(add_up, len(r), _FEW_ROWS):
