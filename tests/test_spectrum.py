@@ -134,6 +134,16 @@ def test_a_copy_of_a_long_history_goes_on_alike(short_rounds):
         second.append(H[t])
 
 
+def test_a_long_history_of_nothing_leaves_a_residual_as_it_is(short_rounds):
+    nothing = History(50, 20)
+    r = np.arange(50.0)
+    for _ in range(20):
+        nothing.append(np.zeros(50))
+        found = nothing.project(r, alpha=0.9)
+        np.testing.assert_array_equal(found.innovation, r)
+        assert (found.k, found.energy_kept, found.historical_energy) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("capacity", [14, 30])
 def test_a_history_that_forgets_or_is_curved_needs_all_eigenvectors(short_rounds, capacity):
     """Its first rows and columns do not stay what they were."""

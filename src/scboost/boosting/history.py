@@ -367,16 +367,16 @@ class History:
         map_blocks(go, len(r))
 
     def _grown(self, b: FloatArray, alpha: float) -> Solution | None:
-        """Project by the eigenvectors of some rounds before, where the history is long and has only grown since."""
+        """Solve by the eigenvectors of some rounds before, where the history is long and has only grown since."""
         t = len(self)
-        n_new = t % _NEW
-        if t < _LONG + n_new or n_new == 0 or self._appended > len(self._H) or self._in_gram != self._appended:
+        known = t - t % _NEW
+        if known < _LONG or self._appended > len(self._H) or self._in_gram != self._appended:
             return None
         G = self._G[:t, :t]
-        if not np.isfinite(G[t - n_new :]).all():
+        if not np.isfinite(G).all():
             return None
-        if self._spectrum is None or len(self._spectrum.eigenvalues) != t - n_new:
-            self._spectrum = GrowingSpectrum(G[:-n_new, :-n_new], _NEW)
+        if self._spectrum is None or len(self._spectrum.eigenvalues) != known:
+            self._spectrum = GrowingSpectrum(G[:known, :known], _NEW - 1)
         return self._spectrum.solve(G, b, alpha, _GRAM_FLOOR[self._H.dtype])
 
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
@@ -385,11 +385,7 @@ class History:
         G = self._G[:t, :t]
         if not np.isfinite(G).all():  # a fit that diverges, as its loss will tell
             return np.zeros(t), np.zeros((t, t)), 0, 0.0
-        if self._appended == self._in_gram and t >= _LONG and t % _NEW == 0 and t < len(self._H):
-            self._spectrum = GrowingSpectrum(G, _NEW)
-            eigenvalues, V = self._spectrum.eigenvalues, self._spectrum.eigenvectors
-        else:
-            eigenvalues, V = eigenpairs(G)
+        eigenvalues, V = eigenpairs(G)
         eigenvalues = np.maximum(eigenvalues, 0.0)
         k, kept = _leading(eigenvalues, alpha, float(G.trace()))
         return eigenvalues, V, k, kept

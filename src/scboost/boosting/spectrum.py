@@ -91,7 +91,7 @@ class GrowingSpectrum:
         Parameters
         ----------
         G : ndarray of shape (t, t)
-            The matrix with all its rows and columns, more than t0.
+            The matrix with all its rows and columns.
         b : ndarray of shape (t,)
             Right-hand side.
         alpha : float in (0, 1)
@@ -106,8 +106,11 @@ class GrowingSpectrum:
         """
         self._extend(G)
         wanted = alpha * self._total
-        sums = np.cumsum(self.eigenvalues)
-        k = self._k or int(np.searchsorted(sums, alpha * sums[-1])) + 1
+        k = self._k or self._first_guess(alpha)
+        if not self._m:
+            V, eigenvalues = self.eigenvectors[:, :k], self.eigenvalues[:k]
+            firm = eigenvalues[-1] >= floor * eigenvalues[0] > 0
+            return Solution(V @ (V.T @ b / eigenvalues), k, eigenvalues.sum() / self._total) if firm else None
         for _ in range(_TRIES):
             span = self._between(k)
             if span is None or span[1] < floor * self._largest:
@@ -121,6 +124,11 @@ class GrowingSpectrum:
                 self._k = k
                 return Solution(coefficients, k, energy / self._total)
         return None
+
+    def _first_guess(self, alpha: float) -> int:
+        """Return the number of leading eigenvectors of the first rows and columns."""
+        sums = np.cumsum(self.eigenvalues)
+        return min(int(np.searchsorted(sums, alpha * sums[-1])) + 1, len(sums))
 
     def _extend(self, G: FloatArray) -> None:
         t0 = len(self.eigenvalues)
