@@ -82,6 +82,14 @@ def test_rounding_of_hundreds_of_like_trees_is_no_violation():
     assert soak.judge(case, ["sums"])[0] == "held"
 
 
+def test_rounding_of_balanced_log_odds_is_no_violation():
+    weight = np.array([3.2e-05, 0.15, 5.2, 1.7e-4, 61039.7, 5.3e-4, 22193.2])
+    y = np.array([-4, -4, -4, -4, -4, -4, -1])
+    params = {"n_estimators": 1, "class_weight": "balanced"}
+    case = soak.Case("classes", np.full((7, 1), np.nan), y, weight, params)
+    assert soak.judge(case, ["order"])[0] == "held"
+
+
 def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
     assert soak.judge(replace(case, params={"cv": 1}), ["finite"])[0] == "refused"
     vague = mock.patch("scboost.estimators.base.check_together", side_effect=ValueError("something is wrong"))

@@ -353,6 +353,8 @@ def _equal_but_for_rounding(case: Case, model: Any, other: Any, what: str) -> No
     X = case.X[np.flatnonzero(weight[: len(case.y) - case.n_validation])]
     scores, changed = _scores(case, model, X=X), _scores(case, other, X=X)
     size = float(np.abs(model.intercept_).max())
+    if case.task == "classes":
+        size = max(size, 1e-8)  # log-odds of balanced classes are the logarithm of a rounded 1
     if _near(changed, scores, ROUNDING, size):
         return
     rng = np.random.default_rng(2)
