@@ -30,7 +30,7 @@ Numbers = npt.NDArray[Any]
 _ERROR = 1e-11  # of the approximation
 _NARROWEST = 1e-8  # gap between two eigenvalues, as a share of the largest, that is told from none
 _SECTIONS = 16  # into which the span of an eigenvalue is divided at once
-_TRIES = 32
+_TRIES = 32  # numbers of leading eigenvectors
 
 
 def eigenpairs(G: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -102,7 +102,8 @@ class GrowingSpectrum:
         Returns
         -------
         Solution or None
-            None where two eigenvalues are too close to be parted, or one is below the floor.
+            None where two eigenvalues are too close to be parted, or one is below the floor. It does not depend on what
+            was solved before: a fit that is resumed goes on alike.
         """
         self._extend(G)
         wanted = alpha * self._total
@@ -156,7 +157,8 @@ class GrowingSpectrum:
     def _counts(self, x: FloatArray) -> IntArray:
         """Return how many eigenvalues are above each x."""
         distances = self.eigenvalues[:, None] - x
-        S = self._schur(x, 1 / np.where(distances == 0, np.finfo(np.float64).tiny, distances))
+        nearest = np.finfo(np.float64).eps * self._largest
+        S = self._schur(x, 1 / np.copysign(np.maximum(np.abs(distances), nearest), distances))
         return np.asarray(np.sum(distances > 0, axis=0) + np.sum(np.linalg.eigvalsh(S) > 0, axis=1))
 
     def _between(self, k: int) -> tuple[float, float] | None:
