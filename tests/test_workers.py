@@ -150,6 +150,17 @@ def test_a_worker_may_have_one_class_only():
     np.testing.assert_allclose(shared.predict_proba(X), estimator.fit(X, y).predict_proba(X), atol=1e-6)
 
 
+def test_workers_without_rows_or_with_equal_ones_reach_the_end_together():
+    """What varies on some workers only, and rounds until no tree finds a split."""
+    X, y = np.array([[1.0], [1], [1], [2], [2], [2]]), np.array([0, 0, 0, 1, 1, 1])
+    model = SCBoostClassifier(n_estimators=30, learning_rate=0.5, min_child_weight=0.5, n_jobs=1, random_state=0)
+    alone = clone(model).fit(X, y)
+    assert "no tree found a split" in alone.stop_reason_
+    found, _ = fit_shared(model, [Part(X[rows], y[rows]) for rows in cut(6, [4, 6])])
+    assert found.stop_reason_ == alone.stop_reason_
+    np.testing.assert_allclose(found.predict_proba(X), alone.predict_proba(X), atol=1e-6)
+
+
 def test_workers_join_their_categories():
     pd = pytest.importorskip("pandas")
     X, y = rounded()

@@ -268,8 +268,8 @@ def _round(
     seed = _engine_seed(settings.seed, state.round) if engine.draws else 0
     learners = engine.grow(target, weighted_shape, seed, measured())
     no_split = sees_everything and _no_split(learners)
-    if no_split and target is q and projector is not None:  # the noise is in it
-        projector.project(r, metric, q)
+    if no_split and noise is not None and newton and projector is not None:
+        projector.project(r, metric, q)  # the noise may be in it; on all workers, which add up together
     if no_split and not _roots_step(q, r, rows):
         # Noise may have hidden the last split.
         plain = learners
