@@ -133,9 +133,9 @@ class History:
 
     The Gram matrix ``G = H W H'`` is kept up to date, so a projection costs two passes over H and one
     eigendecomposition of G, of a long history every few rounds only; no factorisation of H is made. (A curvature that
-    changes every round makes a new Gram matrix necessary, O(n t^2): meant for short memories.) Where G is too ill conditioned, or when all
-    directions are wanted (``alpha = 1``), an orthonormal basis of H is used, extended by one vector a round by
-    Gram-Schmidt: also O(n t).
+    changes every round makes a new Gram matrix necessary, O(n t^2): meant for short memories.) Where G is too ill
+    conditioned, or when all directions are wanted (``alpha = 1``), an orthonormal basis of H is used, extended by one
+    vector a round by Gram-Schmidt: also O(n t).
 
     Parameters
     ----------
