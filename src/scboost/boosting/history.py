@@ -175,16 +175,11 @@ class History:
         self._leaves: dict[int, tuple[IntArray, FloatArray]] = {}  # by slot, in place of what would be in H
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only what is in use, and no basis: it is made again from the vectors, by the same operations.
+        # Only what is in use, and neither basis nor spectrum: both are made again, by the same operations.
         self._look_up()
         used = len(self)
-        return {
-            **self.__dict__,
-            "_H": self._H[:used],
-            "_G": self._G[:used, :used],
-            "_basis": None,
-            "_spectrum": None,
-        } | {"capacity": len(self._H)}
+        kept = {name: value for name, value in self.__dict__.items() if name not in {"_basis", "_spectrum", "_leaves"}}
+        return {**kept, "_H": self._H[:used], "_G": self._G[:used, :used], "capacity": len(self._H)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         capacity = state.pop("capacity")

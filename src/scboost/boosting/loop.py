@@ -303,11 +303,9 @@ def _round(
     if isinstance(projector, SpectralProjector):
         places = projector.remember(learners)
     elif projector is not None:
-        places = list(np.empty_like(r))
+        projector.append([learner.predictions() for learner in learners])
     for learner, place, F in zip(learners, places, state.F, strict=True):
         _add(learner, settings.eta, place, F)
-    if projector is not None and not isinstance(projector, SpectralProjector):
-        projector.append([place for place in places if place is not None])
     state.round += 1
     return Round(learners, projections, mean_loss)
 
@@ -444,16 +442,16 @@ def _add(learner: Learner, eta: float, h: FloatArray | None, F: FloatArray) -> N
     compiled = None if leaf is None else kernels(leaf)
 
     def go(rows: slice) -> None:
-        if leaf is not None and compiled is not None:
-            compiled.add(leaf[rows], values, eta, None if h is None else h[rows], F[rows])
-            return
+        out = None if h is None else h[rows]
         if leaf is None:
             predictions = values[rows]
+            if out is not None:
+                out[:] = predictions
+        elif compiled is not None:
+            compiled.add(leaf[rows], values, eta, out, F[rows])
+            return
         else:
-            out = None if h is None else h[rows]
             predictions = values.take(leaf[rows], out=out, mode="clip")  # "raise" would go by a copy
-        if leaf is None and h is not None:
-            h[rows] = predictions
         F[rows] += eta * predictions
 
     map_blocks(go, len(F))

@@ -215,7 +215,7 @@ def _state(arrays: Arrays, about: dict[str, Any], settings: Settings) -> State:
     histories = []
     for k, numbers in enumerate(about["histories"]):
         history = History.__new__(History)
-        parts = {"_H": arrays[f"H{k}"], "_G": arrays[f"G{k}"], "_weight": arrays.get("weight"), "_basis": None}
+        parts = {"_H": arrays[f"H{k}"], "_G": arrays[f"G{k}"], "_weight": arrays.get("weight")}
         history.__setstate__({**parts, **numbers})
         histories.append(history)
     projector = SpectralProjector(histories, settings.alpha, settings.gamma) if histories else None
