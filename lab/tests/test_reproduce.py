@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 
 from scboost_lab import cli, datasets, reproduce, reproduction_page
 from scboost_lab.datasets import content_checksum
-from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER
+from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.reproduce import (
     ALL_ROWS,
     DISTINCT,
@@ -28,6 +28,7 @@ from scboost_lab.reproduce import (
     UNDER,
     run,
     values_that_differ,
+    without_zeros,
 )
 from scboost_lab.reproduction_page import paper, section, write_page
 from scboost_lab.results import KEY, Results, StorageError
@@ -234,6 +235,17 @@ def test_trials_after_an_interruption_are_those_of_an_uninterrupted_run(data_dir
     params = [json.loads(row["params"]) for row in whole if row["method"] == "RF"]
     assert len({p["n_estimators"] for p in params}) > 5
     assert all(50 <= p["n_estimators"] <= 200 and 3 <= p["max_depth"] <= 8 for p in params)
+
+
+def test_ngboost_learns_the_same_from_a_table_without_its_zeros():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6)) * (rng.random((200, 6)) < 0.2)
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=200) / 3 > 0).astype(np.int64)
+    short = without_zeros(X)
+    assert short.nnz == np.count_nonzero(X) < X.size / 4
+    assert isinstance(without_zeros(X + 1), np.ndarray)
+    whole, sparse = (make("NGB", 0, n_estimators=20).fit(table, y).predict_proba(X) for table in (X, short))
+    np.testing.assert_allclose(sparse, whole, atol=1e-9)
 
 
 def test_a_trial_stops_once_its_folds_are_surely_below_those_of_the_best(data_dir, tmp_path, monkeypatch):

