@@ -271,7 +271,7 @@ BAD = {
     "no label": (lambda: [(X, np.where(TWO, np.nan, 1.0))], ValueError, "Batch 0: Input y contains NaN"),
     "infinite": (lambda: [GOOD[0], (INFINITE, TWO[500:900])], ValueError, "Batch 1: Input X contains infinity"),
     "huge": (lambda: [GOOD[0], (X * 0 + 3e38, TWO)], ValueError, "Batch 1: X has a value of size 3e"),
-    "one class": (lambda: [(X, TWO * 0)], ValueError, "number of classes has to be greater than one"),
+    "one class": (lambda: [(X, TWO * 0)], ValueError, r"number of classes has to be greater than one; got 1 class \(0"),
 }
 
 

@@ -281,7 +281,7 @@ def test_targets_must_be_finite():
     X, y = make_regression(200, 5, random_state=0)
     model = GradientBoostingRegressor(n_estimators=3).fit(X, y)
     for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match=f"y must be finite, got .*{bad}"):
+        with pytest.raises(ValueError, match=f"y must be finite, got {bad}"):
             dg.redundancy_report(model, X, np.where(np.arange(200) == 7, bad, y))
 
 

@@ -37,7 +37,7 @@ def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
         raise ValueError("y cannot be compared with this model's trees: its margin is not on the scale of y.")
     values = y.astype(np.float64)
     if not np.isfinite(values).all():
-        raise ValueError(f"y must be finite, got {values[~np.isfinite(values)][0]!r}.")
+        raise ValueError(f"y must be finite, got {values[~np.isfinite(values)][0]}.")
     return values
 
 
