@@ -215,8 +215,8 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         K = self.n_classes_ = len(self.classes_)
         if K < 2:
             raise ValueError(
-                f"The number of classes has to be greater than one; got {K} class ({self.classes_.tolist()[0]!r}) in y, "
-                "among rows with positive weight."
+                f"The number of classes has to be greater than one; got {K} class ({self.classes_.tolist()[0]!r}) in "
+                "y, among rows with positive weight."
             )
         if K > 2 and self.monotone_constraints is not None:
             raise ValueError(
