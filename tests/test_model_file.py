@@ -177,6 +177,8 @@ def test_what_cannot_be_stored_is_said(tmp_path):
         other.save_model(tmp_path / "a.ubj")
     with pytest.raises(ValueError, match=r"must end in one of .json, .ubj"):
         SCBoostClassifier(**FAST).fit(X, y).save_model(tmp_path / "a.pkl")
+    with pytest.raises(FileNotFoundError, match=r"The folder of '.*missing.a\.ubj' does not exist; make it first"):
+        SCBoostClassifier(**FAST).fit(X, y).save_model(tmp_path / "missing" / "a.ubj")
     drawn = SCBoostClassifier(**{**FAST, "random_state": np.random.RandomState(0)}).fit(X, y)
     with pytest.warns(UserWarning, match=r"random_state=RandomState.* cannot be stored"):
         drawn.save_model(tmp_path / "a.ubj")

@@ -108,6 +108,8 @@ def write_file(path: Path, data: bytes) -> None:
     which the next writing takes over.
     """
     path = path.resolve()
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder of {str(path)!r} does not exist; make it first.")
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
