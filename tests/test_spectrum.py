@@ -57,16 +57,21 @@ def test_the_leading_part_is_that_of_all_eigenvectors(n_new, alpha, decay, rank)
     np.testing.assert_allclose(found.coefficients, coefficients, rtol=0, atol=1e-7 * np.abs(coefficients).max())
 
 
-def test_rows_and_columns_may_come_one_by_one():
-    rng = np.random.default_rng(0)
-    G = gram(rng, 56)
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("equal", [1, 4])
+def test_rows_and_columns_may_come_one_by_one(seed, equal):
+    """Also where some eigenvalues are equal, so that not every number of leading ones can be looked at."""
+    rng = np.random.default_rng(seed)
+    G = gram(rng, 56) if equal == 1 else np.diag(np.repeat(rng.uniform(1, 2, 56 // equal), equal)[rng.permutation(56)])
     growing = GrowingSpectrum(G[:40, :40], 16)
     for t in range(41, 57):
         b = rng.normal(size=t)
         at_once = GrowingSpectrum(G[:40, :40], 16)
-        np.testing.assert_array_equal(
-            growing.solve(G[:t, :t], b, 0.9, 1e-9).coefficients, at_once.solve(G[:t, :t], b, 0.9, 1e-9).coefficients
-        )
+        found, expected = (each.solve(G[:t, :t], b, 0.9, 1e-9) for each in (growing, at_once))
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert (found.k, found.kept) == (expected.k, expected.kept)
+            np.testing.assert_array_equal(found.coefficients, expected.coefficients)
 
 
 def test_eigenvalues_that_cannot_be_parted_are_told():

@@ -80,7 +80,6 @@ class GrowingSpectrum:
     def __init__(self, G: FloatArray, longest: int = 0) -> None:
         self.eigenvalues, V = eigenpairs(G)
         self.eigenvectors = np.ascontiguousarray(V)
-        self._k = 0
         self._m = 0
         self._Z = np.empty((longest, len(G)))
         self._products = np.empty((longest * (longest + 1) // 2, len(G)))  # of all pairs of rows of Z
@@ -107,7 +106,7 @@ class GrowingSpectrum:
         """
         self._extend(G)
         wanted = alpha * self._total
-        k = self._k or self._first_guess(alpha)
+        k = self._first_guess(alpha, floor)
         if not self._m:
             V, eigenvalues = self.eigenvectors[:, :k], self.eigenvalues[:k]
             firm = eigenvalues[-1] >= floor * eigenvalues[0] > 0
@@ -122,14 +121,18 @@ class GrowingSpectrum:
             elif self._counts(np.array([energy - wanted]))[0] < k:  # the others alone would do
                 k -= 1
             else:
-                self._k = k
                 return Solution(coefficients, k, energy / self._total)
         return None
 
-    def _first_guess(self, alpha: float) -> int:
-        """Return the number of leading eigenvectors of the first rows and columns."""
+    def _first_guess(self, alpha: float, floor: float) -> int:
+        """Return the number of leading eigenvectors of the first rows and columns, and in proportion for the others.
+
+        What an earlier round found would be nearer, but a fit that is resumed does not know it.
+        """
         sums = np.cumsum(self.eigenvalues)
-        return min(int(np.searchsorted(sums, alpha * sums[-1])) + 1, len(sums))
+        k = min(int(np.searchsorted(sums, alpha * sums[-1])) + 1, len(sums))
+        firm = int(np.sum(self.eigenvalues > floor * self.eigenvalues[0]))
+        return min(k + k * self._m // len(sums), max(k, firm))
 
     def _extend(self, G: FloatArray) -> None:
         t0 = len(self.eigenvalues)
