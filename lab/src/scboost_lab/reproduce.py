@@ -272,7 +272,7 @@ def _distributions(method: str) -> dict[str, Any]:
 def without_zeros(X: Array) -> Any:
     """Return a table that is mostly zeros as a sparse matrix, any other as it is.
 
-    NGBoost's trees then sort the other values alone: Bioresponse takes half the time, for the same predictions.
+    NGBoost's trees then sort the other values alone, which takes less time for the same predictions.
     """
     return csr_matrix(X) if np.count_nonzero(X) < X.size / 4 else X
 

@@ -27,7 +27,16 @@ from scboost.boosting.loop import Settings, State
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Training
 from scboost.boosting.workers import workers
-from scboost.estimators.model_file import ModelFileError, from_document, pack, parse, to_document, unpack, write_file
+from scboost.estimators.model_file import (
+    ModelFileError,
+    check_folder,
+    from_document,
+    pack,
+    parse,
+    to_document,
+    unpack,
+    write_file,
+)
 from scboost.estimators.resuming import Identity, parameter_text
 from scboost.xgb import import_xgboost
 
@@ -93,8 +102,7 @@ class Checkpoint:
                 f"A checkpoint cannot resume weighting={estimator.weighting!r} with n_estimators='auto', where fold "
                 "models choose the rounds and weigh the trees; give a number of rounds."
             )
-        if not self.path.resolve().parent.is_dir():
-            raise FileNotFoundError(f"The folder of the checkpoint {str(self.path)!r} does not exist; make it first.")
+        check_folder(self.path, "the checkpoint ")
 
     def __call__(self, estimator: Any) -> None:
         """Write the model and the state of the loop if it is time to."""

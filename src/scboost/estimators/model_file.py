@@ -101,15 +101,20 @@ def to_document(model: Any) -> Document:
     return document.with_learner(attributes={**document.attributes, _CHECKSUM: _checksum(document)})
 
 
+def check_folder(path: Path, what: str = "") -> None:
+    """Refuse to write a file into a folder that is not there; `what` says what the file is."""
+    if not path.resolve().parent.is_dir():
+        raise FileNotFoundError(f"The folder of {what}{str(path)!r} does not exist; make it first.")
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Replace a file in one step: at any moment it holds the old or the new content.
 
     A link is followed, not replaced. The temporary file has a fixed name, so that a killed process leaves at most one,
     which the next writing takes over.
     """
+    check_folder(path)
     path = path.resolve()
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder of {str(path)!r} does not exist; make it first.")
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
