@@ -276,3 +276,19 @@ def test_the_baselines_have_the_papers_settings():
 def test_the_columns_of_a_score_file():
     header = ResultFile(Path("x.csv"), SCORE_COLUMNS).header
     assert header == [*KEY, "ACC", "F1", "AUC", "log_loss", "fit_seconds", "predict_seconds", "status"]
+
+
+def test_a_page_names_one_or_two_commands_and_of_many_the_last(tmp_path):
+    file = result_file(tmp_path)
+
+    def said(*commands):
+        for fold, command in enumerate(commands):
+            with file.recorded(command):
+                run_tasks([Task("A", "x", fold)], value, file, progress=quiet)
+        return Results(file.path).made_by()
+
+    assert "made by `lab a` and `lab b` with Python" in said("lab a", "lab b")
+    many = said("lab a", "lab b", "lab c", "lab a")
+    assert "`r.csv`: 4 rows, " in many
+    assert "in `r.json`), the last of them by `lab a` with Python" in many
+    assert "lab b" not in many

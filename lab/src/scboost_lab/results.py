@@ -246,13 +246,18 @@ class Results:
         return sorted(set().union(*made.values()))
 
     def made_by(self) -> str:
-        """Say in a sentence how the rows were made."""
+        """Say in a sentence how the rows were made: by which commands, or by the last of many."""
         if not self.runs:
             return ""
         last = self.runs[-1]
-        commands = " and ".join(f"`{c}`" for c in dict.fromkeys(run["command"] for run in self.runs))
+        commands = dict.fromkeys(f"`{run['command']}`" for run in self.runs)
+        how = f"by {' and '.join(commands)}"
+        if len(commands) > 2:
+            record = Path(self.name).with_suffix(".json")
+            listed = f"each with its command, date and versions in `{record}`"
+            how = f"in {len(self.runs)} runs ({listed}), the last of them by `{last['command']}`"
         packages = ", ".join(f"{name} {version}" for name, version in last["versions"].items())
         return (
-            f"`{self.name}`: {len(self.rows) + len(self.failed)} rows, {last['date'][:10]}, made by {commands} with "
+            f"`{self.name}`: {len(self.rows) + len(self.failed)} rows, {last['date'][:10]}, made {how} with "
             f"Python {last['python']}, {packages}."
         )
