@@ -1,6 +1,7 @@
 """The benchmark, the demo and the command line."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -316,12 +317,22 @@ def test_wrong_commands_end_with_code_2(argv, capsys):
     assert "usage: scboost-lab" in capsys.readouterr().err
 
 
-def test_an_interrupt_is_not_a_traceback(monkeypatch, capsys):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+def unexpected(*_):
+    raise AssertionError("the signal was not handled")
 
-    monkeypatch.setattr(demo, "run", interrupted)
-    assert cli.main(["demo"]) == 130
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_and_a_kill_are_not_a_traceback(monkeypatch, capsys, number):
+    previous = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(demo, "run", lambda *_: signal.raise_signal(number))
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, unexpected)
+        assert cli.main(["demo"]) == 130
+        assert signal.getsignal(signal.SIGTERM) is unexpected
+    finally:
+        for each, handler in previous.items():
+            signal.signal(each, handler)
     assert "finished results are kept" in capsys.readouterr().err
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        2 for wrong arguments, missing data, a missing package or a full disk; 130 after an interrupt.
+        2 for wrong arguments, missing data, a missing package or a full disk; 130 after an interrupt or a kill.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="scboost-lab", description="The experiments behind scboost.")
@@ -63,6 +64,8 @@ def run(name: str, args: argparse.Namespace) -> int:
     from scboost_lab.results import StorageError
     from scboost_lab.runner import NotInstalledError
 
+    # A kill, too, must leave a record of what was run.
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = int(import_module(f"scboost_lab.{name}").main(args) or 0)
         sys.stdout.flush()
@@ -75,6 +78,8 @@ def run(name: str, args: argparse.Namespace) -> int:
     except (DataError, NotInstalledError, StorageError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    finally:
+        signal.signal(signal.SIGTERM, previous)
     return code
 
 
