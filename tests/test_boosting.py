@@ -15,12 +15,12 @@ from sklearn.tree import DecisionTreeRegressor
 from data_makers import real_target, three_classes, two_classes
 from scboost import _arrays
 from scboost._arrays import map_blocks, row_threads
+from scboost._model import ubjson
 from scboost.boosting.content import Draws, row_keys
 from scboost.boosting.history import History
 from scboost.boosting.learners import EstimatorEngine
 from scboost.boosting.loop import Settings, _Vectors, boost, start
 from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss, leaf_sums
-from scboost.xgb import ubjson
 from scboost.xgb.engine import XGBoostEngine
 
 PLAIN = Settings(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, nu=0.0, seed=0)

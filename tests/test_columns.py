@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from scboost._xgboost import version
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.columns import Columns, is_table
-from scboost.xgb import version
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

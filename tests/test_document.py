@@ -8,8 +8,9 @@ import pytest
 import xgboost as xgb
 
 from data_makers import three_classes, two_classes
-from scboost.xgb import import_xgboost, ubjson
-from scboost.xgb.document import Document, NewestTrees, constant, scaled
+from scboost._model import ubjson
+from scboost._model.document import Document, NewestTrees, constant, scaled
+from scboost._xgboost import import_xgboost
 
 # Split values that spell what starts a tree, a key and its length included: the search for bytes once fell for it.
 SPELLED = np.frombuffer(b"\x00" + b"{L" + (12).to_bytes(8, "big") + b"base_weights" + b"\x00", dtype=">f4").astype(

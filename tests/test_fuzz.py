@@ -13,8 +13,8 @@ if sys.platform != "linux":
     pytest.skip("the limits on a worker are Linux's", allow_module_level=True)
 
 import fuzz
+from scboost._model.document import Document
 from scboost.estimators import model_file
-from scboost.xgb.document import Document
 
 
 def test_mutants_are_refused_or_right(tmp_path):

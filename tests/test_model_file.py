@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeRegressor
 import scboost
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, load_model, numeric_rows
+from scboost._model import ubjson
 from scboost.estimators import model_file
-from scboost.xgb import ubjson
 
 FAST = {"n_estimators": 7, "learning_rate": 0.3, "max_depth": 3, "max_leaves": None, "n_jobs": 1, "random_state": 0}
 pd = pytest.importorskip("pandas")

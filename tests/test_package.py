@@ -246,7 +246,7 @@ def test_the_names_in_the_architecture_page_exist():
     ("package", "allowed"),
     [
         # Returning a booster is a matter of types only; the redundancy tools read documents.
-        ("xgboost", ("xgb",)),
+        ("xgboost", ("_xgboost", "xgb")),
         ("sklearn", ("redundancy", "plotting", "reporting", "estimators", "dask", "cli")),
         ("scboost_lab", ()),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_makers import three_classes, two_classes
-from scboost.xgb import ubjson
+from scboost._model import ubjson
 
 vectors = st.sampled_from([np.int8, np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64]).flatmap(
     lambda dtype: st.lists(st.integers(0, 100), max_size=5).map(lambda v: np.array(v, dtype=dtype))

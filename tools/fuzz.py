@@ -33,9 +33,9 @@ import xgboost
 
 from figures import arguments, described, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._model.document import Document
 from scboost.estimators import model_file
 from scboost.losses import HuberLoss, Loss
-from scboost.xgb.document import Document
 
 MEMORY = 3 << 30  # bytes that a worker may address beyond what it starts with
 SECONDS = 30  # that one mutant may compute; it may wait 20 times as long, on a machine that is busy or suspends it

@@ -21,6 +21,8 @@ LAYERS = (
     "_arrays",
     "boosting",
     "losses",
+    "_xgboost",
+    "_model",
     "xgb",
     "weighting",
     "redundancy",
@@ -115,7 +117,7 @@ def read(root: Path = SOURCES) -> tuple[list[str], list[Import]]:
             else:
                 base = folder[: len(folder) - statement.level + 1] if statement.level else []
                 source = ".".join([*base, *filter(None, [statement.module])])
-                # `from scboost.xgb import ubjson` imports the module scboost.xgb.ubjson; other names are things in it.
+                # `from scboost._model import ubjson` imports the module of that name; other names are things in it.
                 inner = [f"{source}.{alias.name}" for alias in statement.names]
                 targets = sorted({target if target in full_names else source for target in inner})
             found += [Import(name, target, statement.lineno, for_types) for target in targets]

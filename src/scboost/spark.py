@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from scboost._xgboost import import_xgboost
 from scboost.boosting.workers import WorkerError
 from scboost.estimators import classifier, regressor
 from scboost.estimators.base import SCBoost
@@ -31,7 +32,6 @@ from scboost.estimators.migration import advice
 from scboost.estimators.model_file import from_document, parse, to_document
 from scboost.estimators.parameters import check_shareable, check_together
 from scboost.estimators.sharing import Outcome, Part, fit_part, predictions
-from scboost.xgb import import_xgboost
 from scboost.xgb.collective import tracking
 
 try:

@@ -413,10 +413,10 @@ def profiled() -> Iterator[dict[str, float]]:
     """
     import xgboost as xgb
 
+    from scboost._model.document import NewestTrees
     from scboost.boosting import content, history, loop, losses
     from scboost.xgb import engine
     from scboost.xgb.calls import Calls
-    from scboost.xgb.document import NewestTrees
 
     seconds = dict.fromkeys((*PARTS, "looking at the clock"), 0.0)
     looks = [time.process_time() for _ in range(1001)]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray
 from scboost._version import __version__
+from scboost._xgboost import import_xgboost
 from scboost.boosting.history import History, SpectralProjector
 from scboost.boosting.learners import Offer
 from scboost.boosting.loop import Settings, State
@@ -38,7 +39,6 @@ from scboost.estimators.model_file import (
     write_file,
 )
 from scboost.estimators.resuming import Identity, parameter_text
-from scboost.xgb import import_xgboost
 
 _FIRST_LINE = b"scboost checkpoint 1\n"
 _LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale")

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from scboost._arrays import ArrayLike
-from scboost.xgb import import_xgboost
-from scboost.xgb.document import Tree, leaves
+from scboost._model.document import Tree, leaves
+from scboost._xgboost import import_xgboost
 from scboost.xgb.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:

@@ -22,14 +22,15 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
+from scboost._model import ubjson
+from scboost._model.document import Document
 from scboost._version import __version__
+from scboost._xgboost import import_xgboost
 from scboost.boosting import losses
 from scboost.boosting.losses import Loss
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.columns import Columns
 from scboost.weighting.solver import Weights
-from scboost.xgb import import_xgboost, ubjson
-from scboost.xgb.document import Document
 from scboost.xgb.ensemble import TreeEnsemble
 
 SCHEMA = 1

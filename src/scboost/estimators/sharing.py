@@ -11,11 +11,11 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from scboost._arrays import FloatArray
+from scboost._xgboost import import_xgboost
 from scboost.boosting.losses import Loss, is_built_in
 from scboost.boosting.workers import WorkerError
 from scboost.estimators.checkpoint import from_bytes
 from scboost.estimators.model_file import from_document, parse, to_document
-from scboost.xgb import import_xgboost
 from scboost.xgb.collective import joined, lost_worker
 
 

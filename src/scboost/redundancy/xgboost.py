@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
+from scboost._model.document import Document, scaled
 from scboost.redundancy.libraries import Library, instances
 from scboost.redundancy.tree_matrix import EnsembleReader
-from scboost.xgb.document import Document, scaled
 
 _LINKS = {
     "binary:logistic": "logit",

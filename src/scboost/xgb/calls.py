@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scboost._arrays import FloatArray
-
-from . import import_xgboost
+from scboost._xgboost import import_xgboost
 
 if TYPE_CHECKING:
     import xgboost

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
+from scboost._xgboost import import_xgboost
 from scboost.boosting.workers import WorkerError, Workers, sharing
-
-from . import import_xgboost
 
 
 class CollectiveWorkers(Workers):

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray, IntArray, Paged, kernels, map_blocks, take_columns
+from scboost._model.document import NewestTrees, Tree
+from scboost._model.ubjson import ObjectReader
+from scboost._xgboost import import_xgboost
 from scboost.boosting.learners import Engine, Learner
 from scboost.boosting.losses import leaf_sums
 from scboost.boosting.workers import workers
 
-from . import import_xgboost
 from .calls import Calls
-from .document import NewestTrees, Tree
 from .paged import paged_matrix
-from .ubjson import ObjectReader
 
 if TYPE_CHECKING:
     import xgboost

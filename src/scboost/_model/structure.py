@@ -14,7 +14,7 @@ import numpy as np
 from scboost._arrays import IntArray
 
 if TYPE_CHECKING:
-    from scboost.xgb.document import Document, Tree
+    from scboost._model.document import Document, Tree
 
 LEAF = -1  # in place of a child
 ROOT_PARENT = np.iinfo(np.int32).max

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
-from scboost.xgb.structure import BY_CATEGORY, BY_CATEGORY_SPLIT, BY_NODE
+from scboost._model.structure import BY_CATEGORY, BY_CATEGORY_SPLIT, BY_NODE
 
 _OF_TREE: dict[str, npt.DTypeLike] = {**BY_NODE, **BY_CATEGORY_SPLIT, **BY_CATEGORY}
 _OF_TABLES: dict[str, npt.DTypeLike] = {"feature_segments": np.int32, "sorted_idx": np.int32}

@@ -1,6 +1,6 @@
 """XGBoost's model document: the one place that knows its keys.
 
-A model is a nested dictionary, as :func:`scboost.xgb.ubjson.decode` returns it. Trees are dictionaries of arrays by
+A model is a nested dictionary, as :func:`scboost._model.ubjson.decode` returns it. Trees are dictionaries of arrays by
 node; a leaf has no left child, and its value stands where other nodes have their threshold.
 """
 
@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import BoolArray, FloatArray, IntArray
-from scboost.xgb import import_xgboost, ubjson
-from scboost.xgb.json_text import read_json, write_json
-from scboost.xgb.structure import LEAF, ROOT_PARENT, base_scores, check
+from scboost._model import ubjson
+from scboost._model.json_text import read_json, write_json
+from scboost._model.structure import LEAF, ROOT_PARENT, base_scores, check
+from scboost._xgboost import import_xgboost
 
 if TYPE_CHECKING:
     import xgboost
@@ -104,7 +105,7 @@ class Document:
         return empty.with_trees(trees, list(range(K)) * (len(trees) // K))
 
     def check(self) -> None:
-        """Raise a ValueError that says where the model is not sound; see :mod:`scboost.xgb.structure`."""
+        """Raise a ValueError that says where the model is not sound; see :mod:`scboost._model.structure`."""
         check(self)
 
     @property

@@ -1,0 +1,1 @@
+"""Model documents and files: reading, checking and writing them."""
