@@ -35,6 +35,9 @@ LAYERS = (
     "__main__",
 )
 
+# These use the public names of the package itself, which no layer below may import.
+ABOVE_THE_PACKAGE = ("cli", "__main__")
+
 
 @dataclass(frozen=True)
 class Import:
@@ -134,6 +137,7 @@ def violations(imports: list[Import]) -> list[Import]:
         if found.importer
         and found.imported_layer is not None
         and rank.get(found.imported_layer, above) > rank.get(found.importing_layer, above)
+        and not (found.imported_layer == "" and found.importing_layer in ABOVE_THE_PACKAGE)
     ]
 
 

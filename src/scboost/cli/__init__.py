@@ -1,7 +1,8 @@
 """The command line: ``scboost COMMAND ...``, or ``python -m scboost COMMAND ...``.
 
-A command is a module of this package, imported only when it is run. It has ``add_arguments(parser)`` and
-``run(arguments)``. To add one, write the module and name it in :data:`COMMANDS`.
+A command is a module of this package with four names: ``SUMMARY`` (one line for the list of commands), ``EXAMPLES``
+(complete command lines for ``--help``), ``add_arguments(parser)``, and ``run(arguments)``, which returns the exit code.
+To add a command, write the module and add its name to :data:`COMMANDS`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,41 @@ from collections.abc import Sequence
 
 from scboost._version import __version__
 
-COMMANDS = {
-    "train": "fit a model to a file of rows and write it to a model file",
-    "predict": "predict the rows of a file, of any size",
-    "evaluate": "measure a model on the rows of a file",
-    "prune": "replace a model by one of fewer trees",
-    "report": "write a page about a model: one HTML file",
-}
-"""Commands and what they do, in the order in which the help lists them."""
+COMMANDS = (
+    "train",
+    "predict",
+    "evaluate",
+    "prune",
+    "report",
+)
+"""Names of the command modules, in the order in which ``scboost --help`` lists them."""
 
 FAILED, INTERRUPTED = 1, 130
-"""Exit codes beside 0; the parser of the arguments exits with 2."""
+"""Exit codes beside 0; argparse exits with 2 on wrong arguments."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the argument parser with one subparser per command."""
+    parser = argparse.ArgumentParser(
+        prog="scboost",
+        description="Gradient boosting from the command line: train, apply, inspect and deploy models.",
+        epilog="`scboost COMMAND --help` explains a command and shows examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"scboost {__version__}")
+    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        command = importlib.import_module(f"scboost.cli.{name}")
+        own = subparsers.add_parser(
+            name,
+            help=command.SUMMARY,
+            description=f"{command.SUMMARY[0].upper()}{command.SUMMARY[1:]}.",
+            epilog="\n".join(["examples:", *(f"  {example}" for example in command.EXAMPLES)]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        own.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.add_arguments(own)
+        own.set_defaults(run=command.run)
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,31 +62,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 if all went well, 1 if not, 130 after an interrupt. Wrong arguments exit with 2.
+        Exit code: 0 on success, 1 on failure, 130 after an interrupt. Wrong arguments exit with 2.
     """
-    parser = argparse.ArgumentParser(
-        prog="scboost",
-        description="Boosting that does not repeat itself. `scboost COMMAND --help` explains a command.",
-        epilog="\n".join(["commands:", *(f"  {name:<10} {text}" for name, text in COMMANDS.items())]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"scboost {__version__}")
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="what to do; see below")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="arguments of the command")
-    first = parser.parse_args(argv)
-    command = importlib.import_module(f"scboost.cli.{first.command}")
-    own = argparse.ArgumentParser(prog=f"scboost {first.command}", description=COMMANDS[first.command])
-    own.add_argument("--debug", action="store_true", help="show where in the code an error came up")
-    command.add_arguments(own)
-    arguments = own.parse_args(first.rest)
+    arguments = make_parser().parse_args(argv)
     try:
-        command.run(arguments)
+        return int(arguments.run(arguments))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
     except (ValueError, TypeError, OSError, ImportError) as error:
         if arguments.debug:
             raise
-        sys.stderr.write(f"scboost {first.command}: error: {error}\n")
+        sys.stderr.write(f"scboost {arguments.command}: error: {error}\n")
         return FAILED
-    return 0

@@ -13,6 +13,12 @@ from scboost.cli.console import Counter, add_model_and_data, add_target, say
 from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
 from scboost.cli.tables import Source
 
+SUMMARY = "score a model on a table with known targets"
+EXAMPLES = (
+    "scboost evaluate model.json test.csv",
+    "scboost evaluate model.json test.parquet --json",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -21,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write the figures as one JSON object")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Predict chunk by chunk, and measure."""
     model = read_model(arguments)
     source = Source(arguments.data)
@@ -46,6 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         for name, value in found.items():
             say(f"{name:<12} {value:,}" if isinstance(value, int) else f"{name:<12} {value:.6g}")
+    return 0
 
 
 def _measure(model: Any, y: Any, predicted: Any, w: Any) -> dict[str, float]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scboost import load_model
 from scboost.cli.tables import DataError, Kinds, Source
-from scboost.estimators.model_file import load_model
 
 
 def read_model(arguments: argparse.Namespace) -> Any:

@@ -9,6 +9,12 @@ from scboost.cli.console import Counter, add_model_and_data
 from scboost.cli.models import columns_of, read_model
 from scboost.cli.tables import DataError, Kinds, Output, Source, pyarrow
 
+SUMMARY = "predict the rows of a table of any size"
+EXAMPLES = (
+    "scboost predict model.json new.csv -o predictions.csv",
+    "scboost predict model.json new.parquet -o predictions.parquet --proba --keep customer_id",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -20,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="also write this column of DATA")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Predict chunk by chunk: memory does not grow with the file."""
     model = read_model(arguments)
     if arguments.proba and not hasattr(model, "classes_"):
@@ -35,6 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
             output.write(_predicted(model, table, columns, arguments))
             rows.add(len(table))
     rows.end()
+    return 0
 
 
 def _predicted(model: Any, table: Any, columns: list[str], arguments: argparse.Namespace) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from scboost import prune
 from scboost.cli.console import add_model_and_data, add_target, say
 from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
 from scboost.cli.tables import Source
-from scboost.redundancy import prune
+
+SUMMARY = "keep the trees of a model that matter, with new weights"
+EXAMPLES = ("scboost prune model.json valid.csv --max-trees 20 -o small.json",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the new model file, .json or .ubj")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Choose and weight trees on the rows of a file, which should not be those of the training."""
     model = read_model(arguments)
     source = Source(arguments.data)
@@ -37,3 +40,4 @@ def run(arguments: argparse.Namespace) -> None:
     )
     pruned.model.save_model(arguments.output)
     say(f"{len(pruned.kept)} of {model.n_estimators_} rounds kept, written to {arguments.output}")
+    return 0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from scboost import report
 from scboost.cli.console import add_model_and_data, say
 from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
 from scboost.cli.tables import Source
-from scboost.reporting import report
+
+SUMMARY = "write an HTML report about a model on held-out data"
+EXAMPLES = ("scboost report model.json test.csv -o report.html",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, .html")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Write a page about a model and the rows of a file, which should not be those of the training."""
     model, source = read_model(arguments), Source(arguments.data)
     target = target_of(model, arguments)
@@ -27,3 +30,4 @@ def run(arguments: argparse.Namespace) -> None:
     y = target_values(model, source, target, table.column(target), source.first_row)
     found = report(model, table.select(columns), y, name=arguments.name)
     say(f"{found.measured.n_rows:,} rows measured, written to {found.save(arguments.output)}")
+    return 0

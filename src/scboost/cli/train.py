@@ -10,13 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.cli.console import say
 from scboost.cli.models import check_no_gap
 from scboost.cli.tables import DataError, Kinds, Source, is_category, pyarrow
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 
 _MOST_CLASSES = 20  # whole numbers of more values than these are taken for a quantity
 _MOST_SHOWN = 60
+
+
+SUMMARY = "train a model on a table and write it to a model file"
+EXAMPLES = (
+    "scboost train train.csv --target price -o model.json",
+    "scboost train train.parquet --target churn -o model.json --ignore customer_id --valid valid.parquet",
+    "scboost train train.csv --target label -o model.json --param preset=best --param random_state=0",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Fit a model and write it."""
     if Path(arguments.output).suffix not in {".json", ".ubj"}:  # before the work, not after it
         raise DataError(f"-o {arguments.output}: the name of a model file must end in .json or .ubj")
@@ -84,6 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
     model.target_name_ = target
     model.save_model(arguments.output)
     say(f"{model.n_estimators_} rounds at learning rate {model.learning_rate_:.4g}, written to {arguments.output}")
+    return 0
 
 
 def _validation_rows(arguments: argparse.Namespace, X: Any, y: npt.NDArray[Any]) -> dict[str, Any]:
