@@ -25,7 +25,7 @@ print(f"accuracy {model.score(X_test, y_test):.3f}")
 losses = [log_loss(y_test, p[:, 1]) for p in model.staged_predict_proba(X_test)]
 figure, ax = plt.subplots(layout="constrained")
 ax.plot(range(1, len(losses) + 1), losses, label="test rows")
-log = model.choosing_log_
+log = model.selection_log_
 ax.plot(log["round"], log["validation_loss"], ls="--", label="held-out rows while choosing")
 ax.set(xlabel="rounds", ylabel="log-loss", title="Loss by number of rounds")
 ax.legend(frameon=False)

@@ -51,8 +51,8 @@ def few_values_of_groups():
 
 
 CHOICES = {
-    "columns": Choice(SCBoostClassifier, mostly_noise, "selected_columns_"),
-    "categories": Choice(SCBoostRegressor, few_values_of_groups, "category_splits_", "one", 1e-5),
+    "columns": Choice(SCBoostClassifier, mostly_noise, "selected_features_"),
+    "categories": Choice(SCBoostRegressor, few_values_of_groups, "categorical_splits_", "one-vs-rest", 1e-5),
     "depth": Choice(SCBoostClassifier, partial(additive, 600), "max_depth_", 6),
 }
 

@@ -128,7 +128,7 @@ def legal_parameters(draw):
         "colsample_bytree": draw(st.sampled_from([1.0, 0.6])),
         "max_bin": draw(st.sampled_from([2, 16, 256])),
         "weighting": weighting,
-        "weighting_rows": rows,
+        "weighting_data": rows,
         "cv": 2,
         "covariance_penalty": draw(st.sampled_from([0.0, 0.1, 10.0])),
         "early_stopping": draw(st.booleans()) and rows == "holdout",

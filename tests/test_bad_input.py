@@ -13,7 +13,7 @@ X, y = real_target()
 X2, y2 = two_classes(d=4)
 X3, y3 = three_classes(d=4)
 COUNTS = np.round(np.exp(y))
-FOLDS = {"weighting": "nonnegative", "weighting_rows": "out_of_fold"}
+FOLDS = {"weighting": "nonnegative", "weighting_data": "out_of_fold"}
 
 
 def regressor(words, *, given=None, **params):

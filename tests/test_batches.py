@@ -293,7 +293,7 @@ def test_what_batches_do_not_allow_is_refused_before_they_are_read(tmp_path):
     for params, name in [
         ({"estimator": DecisionTreeRegressor()}, "estimator="),
         ({"preset": "best"}, "preset='best'"),
-        ({"weighting": "nonnegative", "weighting_rows": "out_of_fold"}, "weighting_rows='out_of_fold'"),
+        ({"weighting": "nonnegative", "weighting_data": "out_of_fold"}, "weighting_data='out_of_fold'"),
         ({"early_stopping": True}, "early_stopping=True"),
         ({"weighting": "simplex"}, "weighting='simplex'"),
         ({"cv": [([0], [1])]}, "cv="),

@@ -38,8 +38,8 @@ VARIANTS = {
     "default": {},
     "paper": {k: v for k, v in SCBoostClassifier.from_paper().get_params().items() if k not in FAST},
     "nonnegative": {"weighting": "nonnegative"},
-    "out of fold": {"weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 3},
-    "fold average": {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": 3},
+    "out of fold": {"weighting": "nonnegative", "weighting_data": "out_of_fold", "cv": 3},
+    "fold average": {"weighting": "nonnegative", "weighting_data": "fold_average", "cv": 3},
     "early stopping": {"early_stopping": True, "n_iter_no_change": 3},
     "sampling": {"subsample": 0.6, "colsample_bytree": 0.5},
     "regression tree": {"estimator": DecisionTreeRegressor(max_depth=3), "colsample_bytree": 1.0},
@@ -385,7 +385,7 @@ def test_early_stopping_keeps_the_best_round():
 def test_weighting_lowers_the_validation_loss_and_tells_its_gap():
     X_val, y_val = two_classes(n=200, seed=1)
     plain = model_of({}, learning_rate=0.05).fit(X2, y2)
-    free = model_of({"weighting": "nonnegative", "weight_pull": 1e-6}, learning_rate=0.05)
+    free = model_of({"weighting": "nonnegative", "weight_ridge": 1e-6}, learning_rate=0.05)
     free.fit(X2, y2, X_val=X_val, y_val=y_val)
     assert log_loss(y_val, free.predict_proba(X_val)) < log_loss(y_val, plain.predict_proba(X_val))
     result = free.weighting_result_
@@ -619,7 +619,7 @@ class NoPredict:
 
 RARE = np.repeat([1, 0], [2, 98])
 NONNEGATIVE = {"weighting": "nonnegative"}
-FOLDS = {"weighting": "nonnegative", "weighting_rows": "out_of_fold"}
+FOLDS = {"weighting": "nonnegative", "weighting_data": "out_of_fold"}
 NAN = np.where(np.arange(300) == 7, np.nan, 1.0)
 BAD = {  # parameters, arguments of fit, what the message must say: the name, the value, what is allowed
     "one class": ({}, {"y": np.zeros(300)}, ["class", "y", "one", "0"]),
@@ -655,18 +655,18 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "leaf rule": ({"leaf_rule": "median"}, {}, ["leaf_rule", "median", "newton", "mean"]),
     "weighting": ({"weighting": "softmax"}, {}, ["weighting", "softmax", "simplex", "nonnegative"]),
     "negative penalty": ({"covariance_penalty": -1.0}, {}, ["covariance_penalty", "-1.0"]),
-    "pull 0": ({**NONNEGATIVE, "weight_pull": 0.0}, {}, ["weight_pull", "0.0"]),
+    "pull 0": ({**NONNEGATIVE, "weight_ridge": 0.0}, {}, ["weight_ridge", "0.0"]),
     "validation fraction 1": ({"validation_fraction": 1.0}, {}, ["validation_fraction", "1.0"]),
     "one fold": ({**FOLDS, "cv": 1}, {}, ["cv", "2", "1"]),
     "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 rows of the rarest class"]),
     "more folds than rows of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
     "simplex on folds": (
-        {"weighting": "simplex", "weighting_rows": "out_of_fold"},
+        {"weighting": "simplex", "weighting_data": "out_of_fold"},
         {},
-        ["weighting_rows='out_of_fold'", "weighting='nonnegative'"],
+        ["weighting_data='out_of_fold'", "weighting='nonnegative'"],
     ),
-    "early stopping on folds": ({**FOLDS, "early_stopping": True}, {}, ["early_stopping=True", "weighting_rows"]),
-    "warm start on folds": ({**FOLDS, "warm_start": True}, {}, ["warm_start=True", "weighting_rows", "holdout"]),
+    "early stopping on folds": ({**FOLDS, "early_stopping": True}, {}, ["early_stopping=True", "weighting_data"]),
+    "warm start on folds": ({**FOLDS, "warm_start": True}, {}, ["warm_start=True", "weighting_data", "holdout"]),
     "validation part of one row": (
         {"early_stopping": True, "validation_fraction": 0.001},
         {},
@@ -683,7 +683,7 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "unknown validation label": ({"early_stopping": True}, {"X_val": X2, "y_val": y2 + 1}, ["y_val", "2", "0", "1"]),
     "NaN in y_val": ({"early_stopping": True}, {"X_val": X2, "y_val": NAN}, ["y_val", "NaN"]),
     "other validation columns": ({"early_stopping": True}, {"X_val": X2[:, :3], "y_val": y2}, ["X", "3", "5"]),
-    "validation rows and folds": (FOLDS, {"X_val": X2, "y_val": y2}, ["X_val", "weighting_rows='out_of_fold'"]),
+    "validation rows and folds": (FOLDS, {"X_val": X2, "y_val": y2}, ["X_val", "weighting_data='out_of_fold'"]),
     "regressor without predict": ({"estimator": NoPredict()}, {}, ["estimator", "NoPredict", "'predict'"]),
     "newton without leaves": (
         {"estimator": LinearRegression(), "colsample_bytree": 1.0},

@@ -64,7 +64,7 @@ def test_folds_choose_the_rounds_by_the_metric(shift):
         return scores[-1][2]
 
     model = SCBoostRegressor(early_stopping_metric=scorer, **given).fit(X, y, sample_weight=weight)
-    pooled = -model.choosing_log_["validation_loss"]
+    pooled = -model.selection_log_["validation_loss"]
     first, second = np.array(scores[::2]), np.array(scores[1::2])
     np.testing.assert_allclose(first[0, :2], [100, weight[::3].sum()])
     masses = first[0, 1], second[0, 1]
@@ -81,7 +81,7 @@ def test_the_metric_chooses_other_rounds_than_the_loss():
     X, y = two_classes(n=400, flip=0.3)
     by_loss = SCBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
     by_score = SCBoostClassifier(early_stopping_metric="roc_auc", random_state=0, n_jobs=1).fit(X, y)
-    assert (by_score.choosing_log_["validation_loss"] < 0).all()
+    assert (by_score.selection_log_["validation_loss"] < 0).all()
     assert by_score.n_estimators_ != by_loss.n_estimators_
 
 

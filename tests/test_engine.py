@@ -350,7 +350,7 @@ def threads(monkeypatch):
         {},
         {"early_stopping": True},
         {"weighting": "nonnegative"},
-        {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": 2},
+        {"weighting": "nonnegative", "weighting_data": "fold_average", "cv": 2},
     ],
     ids=str,
 )

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import scboost
 from data_makers import coloured, real_target, three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRegressor, numeric_rows, to_onnx, to_treelite
+from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, to_onnx, to_treelite
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore:The model has no trees")
@@ -105,7 +105,7 @@ def test_onnx(case):
     model, X = fitted(case)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     # A model of sparse rows takes zeros as they are: the graph knows that they are missing.
-    rows = X.toarray() if sparse.issparse(X) else numeric_rows(model, X)
+    rows = X.toarray() if sparse.issparse(X) else encode_features(model, X)
     *label, found = session.run(None, {"X": rows})
     close(found, expected(model, X))
     if label:
@@ -129,7 +129,7 @@ def test_onnx_has_the_labels(labels):
 def test_treelite(case):
     treelite = pytest.importorskip("treelite")
     model, X = fitted(case)
-    found = treelite.gtil.predict(to_treelite(model), dense(numeric_rows(model, X))).reshape(X.shape[0], -1)
+    found = treelite.gtil.predict(to_treelite(model), dense(encode_features(model, X))).reshape(X.shape[0], -1)
     wanted = expected(model, X).reshape(X.shape[0], -1)
     close(found, wanted[:, -found.shape[1] :])
 
@@ -139,8 +139,8 @@ def test_unseen_categories_and_numbers_outside_of_the_table():
     model, table = fitted("categories")
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     unseen = table.assign(many=pd.Categorical([1000] * 900), few=pd.Categorical([1, 77, None] * 300))
-    close(session.run(None, {"X": numeric_rows(model, unseen)})[0], model.predict(unseen))
-    rows = numeric_rows(model, table)
+    close(session.run(None, {"X": encode_features(model, unseen)})[0], model.predict(unseen))
+    rows = encode_features(model, table)
     rows[:, 1] = np.resize([-1, 70, 71, 1e6, np.nan], len(rows))
     close(session.run(None, {"X": rows})[0], model._ensemble.scores(rows)[0])
 

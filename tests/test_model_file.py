@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import scboost
 from data_makers import real_target, three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRegressor, load_model, numeric_rows
+from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, load_model
 from scboost._model import ubjson
 from scboost.estimators import model_file
 
@@ -65,7 +65,7 @@ CASES = {
     "dropped": (SCBoostClassifier, {"weighting": "simplex", "covariance_penalty": 1.0}, two_classes),
     "stopped": (SCBoostClassifier, {"early_stopping": True, "n_iter_no_change": 2, "n_estimators": 30}, two_classes),
     "stopped classes": (SCBoostClassifier, {"early_stopping": True, "n_estimators": 30}, three_classes),
-    "folds": (SCBoostClassifier, {"weighting": "nonnegative", "weighting_rows": "fold_average"}, two_classes),
+    "folds": (SCBoostClassifier, {"weighting": "nonnegative", "weighting_data": "fold_average"}, two_classes),
 }
 
 
@@ -83,7 +83,7 @@ def scores(model, X):
 def native_rows(model, X):
     """Rows as plain XGBoost takes them: codes, because XGBoost before 3.4 reads names in other scripts wrongly."""
     types = ["c" if c else "float" for c in model._categorical] if model._categorical is not None else None
-    return xgb.DMatrix(numeric_rows(model, X), feature_types=types, enable_categorical=True)
+    return xgb.DMatrix(encode_features(model, X), feature_types=types, enable_categorical=True)
 
 
 @pytest.fixture(params=[".json", ".ubj"])

@@ -98,9 +98,9 @@ def test_a_class_whose_rows_have_no_weight_is_no_class():
 # --- weights of trees -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighting_rows", ["holdout", "out_of_fold", "fold_average"])
-def test_weights_of_many_classes_are_optimal(weighting_rows):
-    params = {**FAST, "weighting": "nonnegative", "weighting_rows": weighting_rows, "cv": 3}
+@pytest.mark.parametrize("weighting_data", ["holdout", "out_of_fold", "fold_average"])
+def test_weights_of_many_classes_are_optimal(weighting_data):
+    params = {**FAST, "weighting": "nonnegative", "weighting_data": weighting_data, "cv": 3}
     model = SCBoostClassifier(**params).fit(X, y)
     result = model.weighting_result_
     assert result.converged
@@ -112,7 +112,7 @@ def test_weights_of_many_classes_are_optimal(weighting_rows):
 
 def test_weights_of_many_classes_are_those_of_scipy():
     new, labels = three_classes(seed=1)
-    params = {**FAST, "covariance_penalty": 0.1, "weight_pull": 0.05}
+    params = {**FAST, "covariance_penalty": 0.1, "weight_ridge": 0.05}
     plain = SCBoostClassifier(**params).fit(X, y)
     model = SCBoostClassifier(**params, weighting="nonnegative").fit(X, y, X_val=new, y_val=labels)
     H = plain._ensemble.contributions(new).astype(float) * plain.weights_[:, :, None]

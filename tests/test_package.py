@@ -90,7 +90,7 @@ def test_public_names():
         "SCBoostClassifier",
         "SCBoostRegressor",
         "load_model",
-        "numeric_rows",
+        "encode_features",
         "prune",
         "redundancy_report",
         "report",

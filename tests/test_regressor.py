@@ -216,10 +216,10 @@ def test_fits_repeat_bit_for_bit_whatever_the_threads(loss):
     np.testing.assert_array_equal(models[0].predict(X), pickle.loads(pickle.dumps(models[1])).predict(X))  # noqa: S301
 
 
-@pytest.mark.parametrize("weighting_rows", ["holdout", "out_of_fold", "fold_average"])
+@pytest.mark.parametrize("weighting_data", ["holdout", "out_of_fold", "fold_average"])
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson"])
-def test_weights_of_trees_are_optimal_for_every_smooth_loss(loss, weighting_rows):
-    params = {"weighting": "nonnegative", "weighting_rows": weighting_rows, "cv": 3}
+def test_weights_of_trees_are_optimal_for_every_smooth_loss(loss, weighting_data):
+    params = {"weighting": "nonnegative", "weighting_data": weighting_data, "cv": 3}
     model = model_of(loss, **params).fit(X, target(loss))
     result = model.weighting_result_
     assert result.converged

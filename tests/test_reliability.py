@@ -177,7 +177,7 @@ TASKS = {
     [
         {"subsample": 0.6},
         {"preset": "best", "cv": 3},
-        {"weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 2},
+        {"weighting": "nonnegative", "weighting_data": "out_of_fold", "cv": 2},
         {"early_stopping": True, "n_iter_no_change": 2},
         {"early_stopping": True, "validation_fraction": 0.4},
         {"weighting": "simplex"},
@@ -266,7 +266,7 @@ def test_folds_count_the_rows_as_the_user_does():
     kept = np.flatnonzero(weight)
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
     of_kept = [tuple(np.flatnonzero(np.isin(kept, part)) for part in split) for split in halves]
-    folds = {"weighting": "nonnegative", "weighting_rows": "out_of_fold"}
+    folds = {"weighting": "nonnegative", "weighting_data": "out_of_fold"}
     given = SCBoostRegressor(**FAST, **folds, cv=halves).fit(X, y, weight)
     without = SCBoostRegressor(**FAST, **folds, cv=of_kept).fit(X[kept], y[kept])
     np.testing.assert_allclose(given.predict(X), without.predict(X), rtol=1e-5, atol=1e-5)
@@ -415,7 +415,7 @@ def test_a_class_too_rare_to_hold_out_is_named_by_its_label():
 
 @pytest.mark.parametrize(
     "params",
-    [{"weighting": "nonnegative", "weighting_rows": "out_of_fold"}, {"n_estimators": "auto", "loss": "absolute_error"}],
+    [{"weighting": "nonnegative", "weighting_data": "out_of_fold"}, {"n_estimators": "auto", "loss": "absolute_error"}],
 )
 def test_the_first_fold_may_find_no_tree(params):
     """Its target is constant; the other folds go on, and the progress bar has nothing to say of the first."""
@@ -430,7 +430,7 @@ def test_the_first_fold_may_find_no_tree(params):
 def test_a_fold_may_hold_no_counts(loss, weight):
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
     counts = np.where(np.arange(300) < 150, 0.0, COUNTS)
-    folds = {"weighting": "nonnegative", "weighting_rows": "fold_average", "cv": halves}
+    folds = {"weighting": "nonnegative", "weighting_data": "fold_average", "cv": halves}
     model = SCBoostRegressor(**FAST, **folds, loss=loss).fit(X, counts, np.full(300, weight))
     assert np.isfinite(model.predict(X)).all()
 

@@ -145,7 +145,7 @@ def test_the_estimator_and_reweight_learn_the_same_weights(task):
     settings = {"n_estimators": T, "n_jobs": 1, "random_state": 0, "learning_rate": 0.3}
     penalty = {"covariance_penalty": 0.02}
     plain = Model(**settings).fit(X, y)
-    inside = Model(**settings, **penalty, weighting="nonnegative", weight_pull=0.1)
+    inside = Model(**settings, **penalty, weighting="nonnegative", weight_ridge=0.1)
     inside.fit(X, y, X_val=X_val, y_val=y_val)
     outside = rw.reweight(plain, X_val, y_val, pull=0.1, **penalty)
     assert_allclose(inside.weighting_result_.weights, outside.factors, atol=1e-4)

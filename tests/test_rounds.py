@@ -106,7 +106,7 @@ def test_exploration_makes_many_rounds_safer():
 @every_task
 def test_the_log_of_choosing_explains_the_number_of_rounds(task):
     model, *_ = fitted(task)
-    losses = model.choosing_log_["validation_loss"]
+    losses = model.selection_log_["validation_loss"]
     best = int(np.argmin(losses)) + 1
     # Fold models take steps twice as large here, up to 0.5; the rows they see are four fifths.
     assert model.n_estimators_ == len(model.weights_) == min(round(best * 2 * 1.12 / 0.8), MAX_ROUNDS)
@@ -127,7 +127,7 @@ def test_noise_gets_fewer_rounds_than_structure():
 
 @every_task
 def test_the_chosen_model_is_that_of_as_many_rounds_times_a_factor(task):
-    model, X, y = fitted(task, column_selection=False)
+    model, X, y = fitted(task, feature_selection=False)
     again = type(model)(**QUICK, max_depth=model.max_depth_, n_estimators=model.n_estimators_).fit(X, y)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
     np.testing.assert_allclose(tree_matrix(model, X).H, factor * tree_matrix(again, X).H, rtol=1e-5, atol=1e-6)
@@ -142,7 +142,7 @@ def test_many_rounds_asked_for_go_as_far_as_the_rounds_that_the_data_choose(task
     far = chosen.n_estimators_ * chosen.learning_rate_
     assert many.n_estimators_ * many.learning_rate_ == pytest.approx(far)
     assert few.learning_rate_ * 100 != pytest.approx(far)
-    np.testing.assert_array_equal(many.choosing_log_["validation_loss"], chosen.choosing_log_["validation_loss"])
+    np.testing.assert_array_equal(many.selection_log_["validation_loss"], chosen.selection_log_["validation_loss"])
 
 
 @pytest.mark.parametrize("reason", ["rate", "early stopping", "validation rows", "warm start", "learner", "init_model"])
@@ -159,7 +159,7 @@ def test_many_rounds_asked_for_need_no_folds_where_something_else_decides(reason
         "init_model": {"init_model": SCBoostClassifier(n_estimators=2).fit(X, y)},
     }.get(reason, {})
     model = SCBoostClassifier(n_estimators=500, max_depth=1, max_leaves=None, n_jobs=1, random_state=0)
-    assert not hasattr(model.set_params(**params).fit(X, y, **given), "choosing_log_")
+    assert not hasattr(model.set_params(**params).fit(X, y, **given), "selection_log_")
 
 
 def test_the_factor_is_that_of_the_rows_held_out():
@@ -168,7 +168,7 @@ def test_the_factor_is_that_of_the_rows_held_out():
     kept, held_out = np.arange(400), np.arange(400, 600)
     params = {**QUICK, "exploration": 0.0}
     model = SCBoostClassifier(**params, cv=[(kept, held_out)]).fit(X, y)
-    best = int(np.argmin(model.choosing_log_["validation_loss"])) + 1
+    best = int(np.argmin(model.selection_log_["validation_loss"])) + 1
     fold = SCBoostClassifier(**{**params, "learning_rate": 0.5}, n_estimators=best).fit(X[kept], y[kept])
     start = np.full((1, 200), fold.intercept_[0])
     added = fold.decision_function(X[held_out])[None] - start
@@ -215,7 +215,7 @@ def test_the_factor_is_one_where_it_could_be_chance():
 def test_validation_rows_take_the_place_of_folds():
     X, y = two_classes(n=600)
     model = SCBoostClassifier(**QUICK).fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
-    assert not hasattr(model, "choosing_log_")
+    assert not hasattr(model, "selection_log_")
     losses = model.training_log_["validation_loss"]
     assert model.n_estimators_ == int(np.argmin(losses)) + 1 < len(losses)
     assert log_loss(y[400:], model.predict_proba(X[400:])) == pytest.approx(losses.min(), rel=1e-5)
@@ -247,7 +247,7 @@ def test_a_second_fit_forgets_the_first():
     model = SCBoostClassifier(**QUICK, preset="best", cv=2).fit(X, y)
     model.set_params(preset="fast").fit(X, y)
     assert not hasattr(model, "weighting_result_")
-    assert not hasattr(model, "choosing_log_")
+    assert not hasattr(model, "selection_log_")
 
 
 def test_a_memory_above_the_number_of_rounds_is_all_history():
@@ -261,7 +261,7 @@ def test_a_memory_above_the_number_of_rounds_is_all_history():
 def test_fast_is_one_fit_of_a_hundred_rounds_with_smaller_steps_and_more_projection(task):
     model, X, y = fitted(task, preset="fast", learning_rate="auto")
     assert model.n_estimators_ == FAST_ROUNDS
-    assert not hasattr(model, "choosing_log_")
+    assert not hasattr(model, "selection_log_")
     hundred = clone(model).set_params(preset="default", n_estimators=FAST_ROUNDS).fit(X, y)
     assert model.learning_rate_ == pytest.approx(0.8 * hundred.learning_rate_)
     same = hundred.set_params(learning_rate=model.learning_rate_, projection_strength=0.7).fit(X, y)
@@ -287,8 +287,8 @@ def test_fast_of_a_given_number_is_that_number(task):
 def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
     best, X, y = fitted(task, preset="best", cv=3)
     default = type(best)(**QUICK, cv=3).fit(X, y)
-    np.testing.assert_array_equal(best.choosing_log_["validation_loss"], default.choosing_log_["validation_loss"])
-    rounds = int(np.argmin(best.choosing_log_["validation_loss"])) + 1
+    np.testing.assert_array_equal(best.selection_log_["validation_loss"], default.selection_log_["validation_loss"])
+    rounds = int(np.argmin(best.selection_log_["validation_loss"])) + 1
     assert best.n_estimators_ == len(best.weights_) == default.n_estimators_ + 3 * rounds
     of_default, of_folds = np.split(best.weights_, [default.n_estimators_])
     np.testing.assert_allclose(of_default, default.weights_ / 2)
@@ -314,7 +314,7 @@ def test_best_cuts_five_folds_where_a_class_has_too_few_rows_for_ten():
 def test_few_rows_are_not_cut():
     X, y = two_classes(n=15)
     model = SCBoostClassifier(random_state=0, n_jobs=1, min_child_weight=0).fit(X, y)
-    assert not hasattr(model, "choosing_log_")
+    assert not hasattr(model, "selection_log_")
     assert len(model.weights_) == FAST_ROUNDS or model.stop_reason_
 
 

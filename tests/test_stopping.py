@@ -246,8 +246,8 @@ SCBoostRegressor(n_estimators=12, n_jobs=1, random_state=0, callbacks=callbacks)
 def test_checkpoints_say_what_they_cannot_do(tmp_path):
     with pytest.raises(ValueError, match="every=0"):
         Checkpoint(tmp_path / "model", every=0)
-    with pytest.raises(ValueError, match=r"weighting_rows='out_of_fold'.*holdout"):
-        fit("regression", weighting="nonnegative", weighting_rows="out_of_fold", callbacks=[Checkpoint(tmp_path / "m")])
+    with pytest.raises(ValueError, match=r"weighting_data='out_of_fold'.*holdout"):
+        fit("regression", weighting="nonnegative", weighting_data="out_of_fold", callbacks=[Checkpoint(tmp_path / "m")])
     with pytest.raises(FileNotFoundError):
         Checkpoint(tmp_path / "nothing").load()
 
@@ -315,7 +315,7 @@ def test_an_interrupt_in_a_fold_leaves_no_model():
         raise KeyboardInterrupt
 
     X, y = real_target()
-    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_rows="fold_average", callbacks=[interrupt])
+    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_data="fold_average", callbacks=[interrupt])
     with pytest.raises(KeyboardInterrupt, match="there is no model yet"):
         model.fit(X, y)
     assert not hasattr(model, "_ensemble")
@@ -419,7 +419,7 @@ def test_rounds_of_the_model_that_is_kept_are_announced():
     pytest.importorskip("sklearn.callback")
     X, y = real_target()
     recorder = Recorder()
-    params = {**FAST, "n_estimators": 3, "weighting": "nonnegative", "weighting_rows": "out_of_fold", "cv": 2}
+    params = {**FAST, "n_estimators": 3, "weighting": "nonnegative", "weighting_data": "out_of_fold", "cv": 2}
     SCBoostRegressor(**params).set_callbacks(recorder).fit(X, y)
     assert recorder.events.count(("end", "round")) == 3
     assert recorder.events[0] == ("setup", 3)

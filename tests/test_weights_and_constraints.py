@@ -199,7 +199,7 @@ def test_sampling_changes_the_trees_and_follows_the_seed():
 def test_weights_of_no_trees_leave_the_prior(rows):
     X, y = two_classes()
     model = SCBoostClassifier(
-        n_estimators=3, min_child_weight=1e9, weighting="nonnegative", weighting_rows=rows, random_state=0, n_jobs=1
+        n_estimators=3, min_child_weight=1e9, weighting="nonnegative", weighting_data=rows, random_state=0, n_jobs=1
     ).fit(X, y)
     assert "no tree found a split" in model.stop_reason_
     p = model.predict_proba(X)[:, 1]

@@ -60,7 +60,7 @@ CASES = {
     "three classes": (SCBoostClassifier(), 3, None),
     "chosen rounds": (SCBoostClassifier(n_estimators="auto", learning_rate=0.3), 2, None),
     "folds with weights": (
-        SCBoostClassifier(n_estimators=8, weighting="nonnegative", weighting_rows="out_of_fold"),
+        SCBoostClassifier(n_estimators=8, weighting="nonnegative", weighting_data="out_of_fold"),
         2,
         None,
     ),

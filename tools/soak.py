@@ -269,7 +269,7 @@ def check_files(case: Case, model: Any) -> None:
 def check_resuming(case: Case, model: Any) -> None:
     """Promise that a fit that goes on from a checkpoint gives the model of a fit without interruption."""
     chosen = model.n_estimators == "auto" and model.preset == "default"
-    if model.preset == "best" or (model.weighting is not None and (chosen or model.weighting_rows != "holdout")):
+    if model.preset == "best" or (model.weighting is not None and (chosen or model.weighting_data != "holdout")):
         return
     with tempfile.TemporaryDirectory() as folder:
         every = max(1, model.n_estimators_ // 2)
@@ -528,15 +528,15 @@ def _params(rng: np.random.Generator, task: str, loss: str, numeric: list[int], 
     maybe("max_bin", [2, 8, 64], 0.2)
     maybe("weighting", ["simplex", "nonnegative"], 0.2 if loss not in {"absolute_error", "quantile"} else 0.02)
     if "weighting" in params:
-        maybe("weighting_rows", ["out_of_fold", "fold_average"], 0.4 if params["weighting"] != "simplex" else 0.02)
+        maybe("weighting_data", ["out_of_fold", "fold_average"], 0.4 if params["weighting"] != "simplex" else 0.02)
         maybe("covariance_penalty", [0.1, 10.0])
-        maybe("weight_pull", [1e-6, 10.0])
+        maybe("weight_ridge", [1e-6, 10.0])
     maybe("cv", [2, 3], 0.3)
     maybe("early_stopping", [True], 0.2)
     maybe("n_iter_no_change", [1, 3])
     maybe("validation_fraction", [0.05, 0.5], 0.1)
-    maybe("column_selection", [False], 0.1)
-    maybe("category_splits", ["one", "groups"], 0.2)
+    maybe("feature_selection", [False], 0.1)
+    maybe("categorical_splits", ["one-vs-rest", "subset"], 0.2)
     if rng.random() < 0.1:
         signs = rng.integers(-1, 2, size=d)
         params["monotone_constraints"] = [int(signs[j]) if j in numeric else 0 for j in range(d)]
@@ -580,7 +580,7 @@ def make_case(seed: int, number: int) -> Case:
     params = _params(rng, task, loss, [j for j in range(d) if j not in categorical], d)
     if task == "classes" and len(np.unique(y)) > 2 and rng.random() < 0.9:
         params.pop("monotone_constraints", None)
-    gives = {"early_stopping", "weighting"} & set(params) and not {"preset", "weighting_rows"} & set(params)
+    gives = {"early_stopping", "weighting"} & set(params) and not {"preset", "weighting_data"} & set(params)
     n_validation = n // 4 if rng.random() < (0.5 if gives else 0.05) else 0
     return Case(task, X, y, _weight(rng, n), params, tuple(categorical), n_validation)
 

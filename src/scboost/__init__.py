@@ -9,7 +9,7 @@ from scboost._version import __version__ as __version__
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.batches import Batches
 from scboost.estimators.checkpoint import Checkpoint
-from scboost.estimators.exports import numeric_rows, to_onnx, to_treelite
+from scboost.estimators.exports import encode_features, to_onnx, to_treelite
 from scboost.estimators.model_file import load_model
 from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
 from scboost.reporting import report
@@ -19,8 +19,8 @@ __all__ = [
     "Checkpoint",
     "SCBoostClassifier",
     "SCBoostRegressor",
+    "encode_features",
     "load_model",
-    "numeric_rows",
     "prune",
     "redundancy_report",
     "report",

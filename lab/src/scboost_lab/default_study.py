@@ -141,14 +141,14 @@ OURS: dict[str, Method] = {
     FAST: Method(SCBOOST, {"preset": "fast"}, measured=True),
     FIRST: Method(
         SCBOOST,
-        {"n_estimators": 100, "exploration": 0.0, "max_bin": 256, "category_splits": "groups"},
+        {"n_estimators": 100, "exploration": 0.0, "max_bin": 256, "categorical_splits": "subset"},
         measured=True,
     ),
     PLAIN: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "projection_strength": 0.0}, measured=True),
     DEEP: Method(SCBOOST, {"max_depth": 6}, {"max_depth": None}),
-    ALL_COLUMNS: Method(SCBOOST, {"column_selection": False}, measured=True),
-    NO_PROJECTION: Method(SCBOOST, {"column_selection": False, "projection_strength": 0.0}, measured=True),
-    NO_EXPLORATION: Method(SCBOOST, {"column_selection": False, "exploration": 0.0}, measured=True),
+    ALL_COLUMNS: Method(SCBOOST, {"feature_selection": False}, measured=True),
+    NO_PROJECTION: Method(SCBOOST, {"feature_selection": False, "projection_strength": 0.0}, measured=True),
+    NO_EXPLORATION: Method(SCBOOST, {"feature_selection": False, "exploration": 0.0}, measured=True),
     BEST: Method(SCBOOST, {"preset": "best"}),
 }
 EVERYWHERE = (DEFAULT, DEEP, ALL_COLUMNS, FAST, FIRST)
@@ -241,7 +241,7 @@ METHODS: dict[str, Method] = {
     **OURS,
     **LARGE_STEPS,
     **PEERS,
-    DEEP_GROUPS: Method(SCBOOST, {"category_splits": "groups", "max_depth": 6}),
+    DEEP_GROUPS: Method(SCBOOST, {"categorical_splits": "subset", "max_depth": 6}),
     LONG: Method(SCBOOST, {"n_estimators": 1000}),
     SHORT: Method(SCBOOST, {"n_estimators": 20}),
     **{

@@ -124,13 +124,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         colsample_bylevel: float,
         colsample_bynode: float,
         max_bin: int | Literal["auto"],
-        category_splits: Literal["auto", "one", "groups"],
+        categorical_splits: Literal["auto", "one-vs-rest", "subset"],
         weighting: Literal["simplex", "nonnegative"] | None,
-        weighting_rows: Literal["holdout", "out_of_fold", "fold_average"],
+        weighting_data: Literal["holdout", "out_of_fold", "fold_average"],
         covariance_penalty: float,
-        weight_pull: float,
+        weight_ridge: float,
         cv: Any,
-        column_selection: bool,
+        feature_selection: bool,
         early_stopping: bool,
         early_stopping_metric: str | Callable[..., float] | None,
         n_iter_no_change: int | Literal["auto"],
@@ -166,13 +166,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.colsample_bylevel = colsample_bylevel
         self.colsample_bynode = colsample_bynode
         self.max_bin = max_bin
-        self.category_splits = category_splits
+        self.categorical_splits = categorical_splits
         self.weighting = weighting
-        self.weighting_rows = weighting_rows
+        self.weighting_data = weighting_data
         self.covariance_penalty = covariance_penalty
-        self.weight_pull = weight_pull
+        self.weight_ridge = weight_ridge
         self.cv = cv
-        self.column_selection = column_selection
+        self.feature_selection = feature_selection
         self.early_stopping = early_stopping
         self.early_stopping_metric = early_stopping_metric
         self.n_iter_no_change = n_iter_no_change
@@ -356,8 +356,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if plan.uses_folds:
             if validation is not None:
                 raise ValueError(
-                    f"X_val cannot be used with weighting_rows={self.weighting_rows!r}, which holds out each fold in "
-                    "turn; use weighting_rows='holdout'."
+                    f"X_val cannot be used with weighting_data={self.weighting_data!r}, which holds out each fold in "
+                    "turn; use weighting_data='holdout'."
                 )
             if groups is not None:
                 groups = used_groups(groups, matrix, sample_weight)
@@ -436,12 +436,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if fitted.weights is not None:
             self.weighting_result_ = fitted.weights
         if fitted.choosing_log:
-            self.choosing_log_ = fitted.choosing_log
+            self.selection_log_ = fitted.choosing_log
         offer = fitted.training.offer
         if offer.columns:
-            self.selected_columns_ = np.array(offer.columns, dtype=np.intp)
+            self.selected_features_ = np.array(offer.columns, dtype=np.intp)
         if self._categorical is not None:
-            self.category_splits_ = "groups" if offer.groups else "one"
+            self.categorical_splits_ = "subset" if offer.groups else "one-vs-rest"
 
     # --- learners --------------------------------------------------------------------------------------------------
 

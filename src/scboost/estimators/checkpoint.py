@@ -90,10 +90,10 @@ class Checkpoint:
                 f"A checkpoint cannot hold estimator={estimator.estimator!r}, which only pickle could store; use "
                 "XGBoost's trees (estimator=None)."
             )
-        if estimator.preset == "best" or (estimator.weighting is not None and estimator.weighting_rows != "holdout"):
+        if estimator.preset == "best" or (estimator.weighting is not None and estimator.weighting_data != "holdout"):
             raise ValueError(
-                f"A checkpoint cannot resume preset={estimator.preset!r} with weighting_rows="
-                f"{estimator.weighting_rows!r}, which grows several models; use weighting_rows='holdout' or "
+                f"A checkpoint cannot resume preset={estimator.preset!r} with weighting_data="
+                f"{estimator.weighting_data!r}, which grows several models; use weighting_data='holdout' or "
                 "weighting=None, and another preset than 'best'."
             )
         chosen = estimator.n_estimators == "auto" and estimator.preset == "default"

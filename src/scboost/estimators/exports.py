@@ -31,7 +31,7 @@ def to_xgboost(model: Any) -> xgboost.XGBClassifier | xgboost.XGBRegressor:
     return exported
 
 
-def numeric_rows(model: Any, X: ArrayLike) -> Any:
+def encode_features(model: Any, X: ArrayLike) -> Any:
     """Rows as exported trees read them, where these do not know categories by name.
 
     Parameters
@@ -46,7 +46,7 @@ def numeric_rows(model: Any, X: ArrayLike) -> Any:
     ndarray of float32 or CSR matrix of shape (n_samples, n_features)
         Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
     """
-    _trees(model, "numeric_rows")
+    _trees(model, "encode_features")
     return model._encode(X).astype(np.float32)
 
 
@@ -61,8 +61,8 @@ def to_treelite(model: Any) -> treelite.Model:
     Returns
     -------
     treelite.Model
-        It takes the rows that :func:`numeric_rows` returns and predicts probabilities (that of the second class where
-        there are two) or values.
+        Takes the matrix that :func:`encode_features` returns and predicts probabilities (of the second class if there
+        are two) or values.
     """
     document = _trees(model, "to_treelite").document()
     try:
@@ -88,10 +88,10 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     Returns
     -------
     onnx.ModelProto
-        With the input ``X``, float32 of shape (n, n_features), where NaN is missing and categories are the numbers that
-        :func:`numeric_rows` gives them. A classifier has the outputs ``label`` of shape (n,) and ``probabilities`` of
+        The input ``X`` is float32 of shape (n, n_features), as :func:`encode_features` returns it: NaN is missing,
+        categories are integer codes. A classifier has the outputs ``label`` of shape (n,) and ``probabilities`` of
         shape (n, n_classes); a regressor has ``prediction`` of shape (n,), or (n, n_quantiles) for several quantiles.
-        Sums are float32's.
+        Sums are computed in float32.
 
     Examples
     --------

@@ -135,14 +135,14 @@ FOREIGN = (
         "XLCS",
         _ROWS_OF_CATEGORIES,
     ),
-    _foreign("max_cat_to_onehot max_cat_threshold one_hot_max_size max_cat_group", "XLC", "use category_splits."),
-    _foreign("cat_smooth cat_l2", "L", "there is none; see category_splits."),
+    _foreign("max_cat_to_onehot max_cat_threshold one_hot_max_size max_cat_group", "XLC", "use categorical_splits."),
+    _foreign("cat_smooth cat_l2", "L", "there is none; see categorical_splits."),
     _foreign(
         "counter_calc_method ctr_leaf_count_limit store_all_simple_ctr max_ctr_complexity final_ctr_computation_mode "
         "simple_ctr combinations_ctr per_feature_ctr ctr_description ctr_target_border_count ctr_history_unit has_time "
         "fold_permutation_block fold_len_multiplier approx_on_full_history model_size_reg",
         "C",
-        "there is none: categories are split without statistics of the target; see category_splits.",
+        "there is none: categories are split without statistics of the target; see categorical_splits.",
     ),
     _foreign(
         "text_features tokenizers dictionaries feature_calcers text_processing embedding_features graph",

@@ -41,6 +41,19 @@ _NUMBERS = "biuf"  # kinds of arrays that are stored as bytes
 _CLASSES = {cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor)}
 
 
+# Names of schema 1 that have changed since, and values of the parameters among them.
+_RENAMED = {
+    "category_splits": "categorical_splits",
+    "category_splits_": "categorical_splits_",
+    "choosing_log_": "selection_log_",
+    "column_selection": "feature_selection",
+    "selected_columns_": "selected_features_",
+    "weight_pull": "weight_ridge",
+    "weighting_rows": "weighting_data",
+}
+_RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
+
+
 # What reading something else than what was written can end in; none of it is a fault of this code.
 _ANY_FAULT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, struct.error)
 
@@ -299,6 +312,15 @@ def from_document(document: Document, loss: Loss | None = None) -> Any:
         raise ModelFileError(f"is corrupt: {type(error).__name__}: {error}") from error
 
 
+def _renamed(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters or fitted attributes under the names of this version."""
+    now = {_RENAMED.get(name, name): value for name, value in stored.items()}
+    for name in ("categorical_splits", "categorical_splits_"):
+        if isinstance(now.get(name), str):
+            now[name] = _RENAMED_VALUES.get(now[name], now[name])
+    return now
+
+
 def _check_schema(own: dict[str, Any]) -> None:
     schema = own["schema"]
     _require(type(schema) is int and schema >= 1, f"its schema is {schema!r:.40}")
@@ -319,7 +341,7 @@ class _Reader:
         own = self._own
         _require(own["estimator"] in _CLASSES, f"unknown estimator {own['estimator']!r:.40}")
         model: Any = _CLASSES[own["estimator"]]()
-        parameters = {name: unpack(value) for name, value in own["parameters"].items()}
+        parameters = {name: unpack(value) for name, value in _renamed(own["parameters"]).items()}
         unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
@@ -329,7 +351,7 @@ class _Reader:
         model.set_params(**parameters)
         model._validate_params()
         _require(model.n_jobs is None or abs(model.n_jobs) < 2**31, f"n_jobs is {model.n_jobs}")
-        for name, value in own["fitted"].items():
+        for name, value in _renamed(own["fitted"]).items():
             _require(name.isidentifier() and _is_fitted_attribute(name), f"unknown attribute {name!r:.40}")
             _require(
                 not isinstance(getattr(type(model), name, None), property), f"{name} is not an attribute of its own"

@@ -57,7 +57,7 @@ MAY_CHANGE_IN_WARM_START = frozenset(
         "tol",
         "verbose",
         "warm_start",
-        "weight_pull",
+        "weight_ridge",
     }
 )
 """Parameters that leave the rounds already done as they are; all others must stay between fits with ``warm_start``."""
@@ -170,31 +170,31 @@ PARAMETERS = """\
     max_bin : int or "auto", default="auto"
         Number of histogram bins of a column. "auto" is 256; 64 for 100 columns or more with fewer than 10,000 rows
         (the sum of their weights), which is as exact and up to three times faster.
-    category_splits : {"auto", "one", "groups"}, default="auto"
+    categorical_splits : {"auto", "one-vs-rest", "subset"}, default="auto"
         What a split of a column of categories parts from the others: one category, or any group of them. Groups take
         fewer splits, but follow chance where a category has few rows. "auto" is one category, unless the folds that
         choose the number of rounds show that held-out rows are surely better off with groups, by two standard errors
-        (up to 20,000 rows; see ``category_splits_``).
+        (up to 20,000 rows; see ``categorical_splits_``).
     weighting : {"simplex", "nonnegative"} or None, default=None
         How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
         weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
         have not seen and penalise the covariance of the trees.
-    weighting_rows : {"holdout", "out_of_fold", "fold_average"}, default="holdout"
+    weighting_data : {"holdout", "out_of_fold", "fold_average"}, default="holdout"
         Where these rows come from: a part held out; cross-validation, after which one model is grown on all rows; or
         cross-validation, after which the fold models are kept and averaged.
     covariance_penalty : float, default=0.0
         Factor of the covariance penalty: lambda.
-    weight_pull : float, default=0.1
+    weight_ridge : float, default=0.1
         Strength of the pull towards equal weights, for ``weighting="nonnegative"``.
     cv : int, splitter, iterable or "auto", default="auto"
         Folds on which rounds are chosen and trees are weighted, as in scikit-learn: a number of folds, or how to split.
         "auto" is five folds, and ten for ``preset="best"`` (five where a class has fewer rows than ten); where they
         only choose the rounds, three of five are used from 5,000 rows on, and one from 20,000. Folds are cut by the
         values in the rows: equal rows share a fold.
-    column_selection : bool, default=True
+    feature_selection : bool, default=True
         Whether the folds that choose the number of rounds choose the columns, too, up to 20,000 rows: the fold models
         are grown again without the columns that had the least gain, and if held-out rows are surely better off, by two
-        standard errors, the model on all rows is offered the other columns only. See ``selected_columns_``. With
+        standard errors, the model on all rows is offered the other columns only. See ``selected_features_``. With
         ``early_stopping_metric``, ``X_val`` or ``estimator``, all columns stay.
     early_stopping : bool, default=False
         Whether to stop when the loss on validation rows no longer improves, and keep the rounds up to the best.
@@ -252,11 +252,11 @@ ATTRIBUTES = """\
         Numbers of every round: training "loss" before the round, "components" k that were projected away,
         "energy_kept" share of the history they hold, "energy_removed" share of the residual they spanned,
         "validation_loss" after the round. ``pandas.DataFrame(model.training_log_)`` is a tidy table.
-    choosing_log_ : dict of ndarrays
+    selection_log_ : dict of ndarrays
         If the data chose the number of rounds: "validation_loss" of the fold models after each "round".
-    selected_columns_ : ndarray of int
+    selected_features_ : ndarray of int
         Numbers of the columns that trees were offered, if some were left out. The model still takes all columns.
-    category_splits_ : {"one", "groups"}
+    categorical_splits_ : {"one-vs-rest", "subset"}
         What splits of columns of categories part from the others; only where there are such columns.
     stop_reason_ : str
         Why fewer rounds than asked for were done; empty otherwise.
@@ -306,13 +306,13 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "colsample_bylevel": [Interval(Real, 0, 1, closed="right")],
     "colsample_bynode": [Interval(Real, 0, 1, closed="right")],
     "max_bin": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-    "category_splits": [StrOptions({"auto", "one", "groups"})],
+    "categorical_splits": [StrOptions({"auto", "one-vs-rest", "subset"})],
     "weighting": [StrOptions({"simplex", "nonnegative"}), None],
-    "weighting_rows": [StrOptions({"holdout", "out_of_fold", "fold_average"})],
+    "weighting_data": [StrOptions({"holdout", "out_of_fold", "fold_average"})],
     "covariance_penalty": [Interval(Real, 0, None, closed="left")],
-    "weight_pull": [Interval(Real, 0, None, closed="neither")],
+    "weight_ridge": [Interval(Real, 0, None, closed="neither")],
     "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like", StrOptions({"auto"})],
-    "column_selection": ["boolean"],
+    "feature_selection": ["boolean"],
     "early_stopping": ["boolean"],
     "early_stopping_metric": [str, callable, None],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -552,12 +552,12 @@ def make_plan(
         n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.size()),
         min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
-        selects_columns=folds_judge and estimator.column_selection,
-        offer=Offer(groups=estimator.category_splits == "groups", depth=_depth(estimator, loss)),
+        selects_columns=folds_judge and estimator.feature_selection,
+        offer=Offer(groups=estimator.categorical_splits == "subset", depth=_depth(estimator, loss)),
         depths=(_DEPTHS if loss.n_classes else _DEPTHS_OF_NUMBERS) if tries_depths else (),
         shallow_pace=_PACE if loss.n_classes else _PACE_OF_NUMBERS,
         shallow_rate=_SHALLOW_RATE if loss.n_classes and estimator.learning_rate == "auto" else 1.0,
-        tries_groups=folds_judge and estimator.category_splits == "auto" and most_categories >= _FEWEST_FOR_GROUPS,
+        tries_groups=folds_judge and estimator.categorical_splits == "auto" and most_categories >= _FEWEST_FOR_GROUPS,
         max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
 
@@ -582,11 +582,11 @@ def _folds_used(n: float) -> int:
 
 def _grows_several(weighting: Weighting | None) -> str:
     source = "" if weighting is None else weighting.source
-    return f"weighting_rows={source!r} grows several models; use weighting_rows='holdout'."
+    return f"weighting_data={source!r} grows several models; use weighting_data='holdout'."
 
 
 def _weighting(estimator: Any, loss: Loss) -> Weighting | None:
-    method, source = estimator.weighting, estimator.weighting_rows
+    method, source = estimator.weighting, estimator.weighting_data
     if estimator.preset == "best" and method is None:
         if not loss.weighable:
             raise ValueError(
@@ -603,10 +603,10 @@ def _weighting(estimator: Any, loss: Loss) -> Weighting | None:
         )
     if method == "simplex" and source != "holdout":
         raise ValueError(
-            f"weighting_rows={source!r} needs weighting='nonnegative'; "
+            f"weighting_data={source!r} needs weighting='nonnegative'; "
             "weights on the simplex are learnt on a 'holdout'."
         )
-    return Weighting(method, source, float(estimator.covariance_penalty), float(estimator.weight_pull))
+    return Weighting(method, source, float(estimator.covariance_penalty), float(estimator.weight_ridge))
 
 
 def check_shareable(estimator: Any) -> None:
@@ -636,12 +636,12 @@ def check_batches(estimator: Any, given: dict[str, Any], *, has_validation: bool
         if value is not None:
             raise ValueError(f"{name} cannot be given with batches: each of them is (X, y) or (X, y, sample_weight).")
     weighting = estimator.weighting is not None
-    folds = estimator.preset == "best" or (weighting and estimator.weighting_rows != "holdout")
+    folds = estimator.preset == "best" or (weighting and estimator.weighting_data != "holdout")
     held_out = not has_validation and "rows of batches cannot be held out; give X_val, which may be batches, too"
     problems = {
         "estimator": estimator.estimator is not None
         and "only XGBoost's trees are grown on rows that are not in memory",
-        "preset" if estimator.preset == "best" else "weighting_rows": folds
+        "preset" if estimator.preset == "best" else "weighting_data": folds
         and "what every tree adds to every row would have to be in memory",
         "early_stopping": estimator.early_stopping and held_out,
         "weighting": weighting and held_out,

@@ -20,10 +20,10 @@ CHOOSING = {**QUICK, "cv": 3}
 def test_columns_of_noise_are_left_out_and_new_rows_are_predicted_better(n_classes):
     X, y = mostly_noise(1800, n_classes=n_classes)
     cls = SCBoostClassifier if n_classes else SCBoostRegressor
-    some, all_ = (cls(**CHOOSING, column_selection=selects).fit(X[:800], y[:800]) for selects in (True, False))
-    assert {0, 1, 2} <= set(some.selected_columns_.tolist())
-    assert len(some.selected_columns_) < 6
-    assert not hasattr(all_, "selected_columns_")
+    some, all_ = (cls(**CHOOSING, feature_selection=selects).fit(X[:800], y[:800]) for selects in (True, False))
+    assert {0, 1, 2} <= set(some.selected_features_.tolist())
+    assert len(some.selected_features_) < 6
+    assert not hasattr(all_, "selected_features_")
     if n_classes:
         losses = [log_loss(y[800:], model.predict_proba(X[800:])) for model in (some, all_)]
     else:
@@ -34,7 +34,7 @@ def test_columns_of_noise_are_left_out_and_new_rows_are_predicted_better(n_class
 def test_what_is_left_out_is_not_asked_for():
     X, y = mostly_noise()
     model = SCBoostClassifier(**CHOOSING).fit(X, y)
-    left_out = np.setdiff1d(np.arange(X.shape[1]), model.selected_columns_)
+    left_out = np.setdiff1d(np.arange(X.shape[1]), model.selected_features_)
     assert len(left_out) > 10
     assert not model.feature_importances_[left_out].any()
     other = X.copy()
@@ -46,8 +46,8 @@ def test_columns_that_all_matter_are_all_kept():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
     y = (X.sum(axis=1) + 0.3 * rng.normal(size=600) > 0).astype(int)
-    some, all_ = (SCBoostClassifier(**CHOOSING, column_selection=selects).fit(X, y) for selects in (True, False))
-    assert not hasattr(some, "selected_columns_")
+    some, all_ = (SCBoostClassifier(**CHOOSING, feature_selection=selects).fit(X, y) for selects in (True, False))
+    assert not hasattr(some, "selected_features_")
     np.testing.assert_array_equal(some.predict_proba(X), all_.predict_proba(X))
 
 
@@ -55,21 +55,21 @@ def test_the_only_column_stays():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 1))
     model = SCBoostClassifier(**CHOOSING).fit(X, X[:, 0] > rng.normal(size=200))
-    assert not hasattr(model, "selected_columns_")
+    assert not hasattr(model, "selected_features_")
 
 
 def test_too_few_rows_to_choose_on_choose_no_columns():
     X, y = mostly_noise(18)
     model = SCBoostClassifier(preset="best", random_state=0, n_jobs=1).fit(X, y)
     assert model.n_estimators_ == 500
-    assert not hasattr(model, "selected_columns_")
+    assert not hasattr(model, "selected_features_")
 
 
 def test_fold_models_that_are_kept_have_columns_of_their_own():
     X, y = mostly_noise()
     model = SCBoostClassifier(**QUICK, preset="best").fit(X, y)
     used = np.flatnonzero(model.feature_importances_)
-    np.testing.assert_array_equal(used, model.selected_columns_)
+    np.testing.assert_array_equal(used, model.selected_features_)
     assert {0, 1, 2} <= set(used.tolist())
     assert len(used) < 15
 
@@ -127,4 +127,4 @@ def test_a_race_ends_behind_the_rival_or_without_improvement():
 def test_all_columns_stay_where_the_loss_on_folds_does_not_choose(reason):
     X, y = mostly_noise()
     model = SCBoostClassifier(**{**QUICK, **reason}).fit(X, y)
-    assert not hasattr(model, "selected_columns_")
+    assert not hasattr(model, "selected_features_")

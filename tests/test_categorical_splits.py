@@ -34,7 +34,7 @@ def _listed(node):
 def test_groups_part_several_categories_and_one_parts_one():
     X, member, _ = levels(300, 3000)
     few = {"n_estimators": 5, "max_leaves": 4, "learning_rate": 0.5, "random_state": 0, "n_jobs": 1}
-    groups, one = (SCBoostClassifier(**few, category_splits=way).fit(X, member) for way in ("groups", "one"))
+    groups, one = (SCBoostClassifier(**few, categorical_splits=way).fit(X, member) for way in ("subset", "one-vs-rest"))
     assert groups.score(X, member) > 0.99  # a tree of four leaves on codes could not separate every third one
     assert one.score(X, member) < 0.8
     assert set(split_sizes(one)) == {1}
@@ -42,15 +42,15 @@ def test_groups_part_several_categories_and_one_parts_one():
 
 
 @pytest.mark.parametrize(
-    ("make", "cls", "expected"), [(grouped, SCBoostRegressor, "groups"), (by_chance, SCBoostClassifier, "one")]
+    ("make", "cls", "expected"), [(grouped, SCBoostRegressor, "subset"), (by_chance, SCBoostClassifier, "one-vs-rest")]
 )
 def test_held_out_rows_choose(make, cls, expected):
     X, y = make()
-    models = {way: cls(**QUICK, category_splits=way).fit(X, y) for way in ("auto", "one", "groups")}
-    assert {way: model.category_splits_ for way, model in models.items()} == {
+    models = {way: cls(**QUICK, categorical_splits=way).fit(X, y) for way in ("auto", "one-vs-rest", "subset")}
+    assert {way: model.categorical_splits_ for way, model in models.items()} == {
         "auto": expected,
-        "one": "one",
-        "groups": "groups",
+        "one-vs-rest": "one-vs-rest",
+        "subset": "subset",
     }
     new, y_new = make(2400)
     scores = {way: model.score(new[1200:], y_new[1200:]) for way, model in models.items()}
@@ -60,13 +60,13 @@ def test_held_out_rows_choose(make, cls, expected):
 
 def test_only_columns_of_categories_are_told_of():
     X, y = grouped()
-    assert not hasattr(SCBoostRegressor(n_estimators=5).fit(X[["x"]], y), "category_splits_")
+    assert not hasattr(SCBoostRegressor(n_estimators=5).fit(X[["x"]], y), "categorical_splits_")
 
 
 def test_fold_models_that_are_kept_split_as_chosen(tmp_path):
     X, y = grouped()
     model = SCBoostRegressor(**QUICK, preset="best").fit(X, y)
-    assert model.category_splits_ == "groups"
+    assert model.categorical_splits_ == "subset"
     assert max(split_sizes(model)) > 10
     model.save_model(tmp_path / "model.ubj")
-    assert load_model(tmp_path / "model.ubj").category_splits_ == "groups"
+    assert load_model(tmp_path / "model.ubj").categorical_splits_ == "subset"
