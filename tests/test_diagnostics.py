@@ -18,10 +18,12 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from scboost import redundancy as dg
-from scboost.redundancy import measures, render, tree_matrix
-from scboost.redundancy.report import report_of
-from scboost.redundancy.sums import Sums, add_up
+from scboost import diagnostics as dg
+from scboost.diagnostics import _measures as measures
+from scboost.diagnostics import _redundancy_text as render
+from scboost.diagnostics import tree_matrix
+from scboost.diagnostics._redundancy import report_of
+from scboost.diagnostics._statistics import Sums, add_up
 
 seeds = st.integers(0, 2**32 - 1)
 

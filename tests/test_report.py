@@ -22,11 +22,11 @@ from sklearn.ensemble import (
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 
 import scboost
-from scboost.redundancy.prune import shrink
-from scboost.redundancy.reweight import Problem
-from scboost.reporting import draw
-from scboost.reporting.advice import advise
-from scboost.reporting.scores import Outcome, calibrate, measure_scores
+from scboost.diagnostics._findings import advise
+from scboost.diagnostics._prune import shrink
+from scboost.diagnostics._reweight import Problem
+from scboost.diagnostics._scores import Outcome, calibrate, measure_scores
+from scboost.diagnostics.html import draw
 
 HOSTILE = "</script><script>alert('x')</script><img src=http://example.org/x onerror=alert(1)>&\"'{{script}}"
 

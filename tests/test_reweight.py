@@ -13,9 +13,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 
-from scboost import redundancy as rw
+from scboost import diagnostics as rw
 from scboost import tree_matrix
-from scboost.redundancy.prune import _eliminate, _lasso
+from scboost.diagnostics._prune import _eliminate, _lasso
 from test_treematrix import LIBRARIES, TASKS, T, data, make, margin
 
 xgboost = pytest.importorskip("xgboost")

@@ -9,14 +9,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from scboost.redundancy import (
+from scboost.diagnostics import (
     EnsembleReader,
-    Library,
+    Reader,
+    _registry,
     iter_tree_matrix,
-    libraries,
     read_ensemble,
     redundancy_report,
-    register_library,
+    register_reader,
     reweight,
     tree_matrix,
 )
@@ -367,7 +367,7 @@ def test_a_model_that_defines_its_trees_needs_no_registration():
     X = np.linspace(-1, 1, 100)[:, None]
     assert_allclose(tree_matrix(Stump(), X).margin(), np.sign(X[:, 0]))
     assert redundancy_report(Stump(), X, X[:, 0]).library == "mine"
-    with pytest.raises(TypeError, match="Stump has __tree_ensemble__, but no __with_tree_weights__"):
+    with pytest.raises(TypeError, match="Stump defines __tree_ensemble__ but not __with_tree_weights__"):
         reweight(Stump(), X, X[:, 0])
     found = reweight(WritableStump(), X, 3 * np.sign(X[:, 0]), pull=1e-6)
     assert_allclose(tree_matrix(found.model, X).margin(), 3 * np.sign(X[:, 0]), rtol=1e-3)
@@ -380,8 +380,8 @@ class Wrapped:
         self.forest = forest
 
 
-def test_libraries_can_be_registered(monkeypatch):
-    monkeypatch.setattr(libraries, "_LIBRARIES", dict(libraries._LIBRARIES))
+def test_registered_readers_are_used_and_can_lack_write(monkeypatch):
+    monkeypatch.setattr(_registry, "_READERS", dict(_registry._READERS))
     X, y = data("regression")
     model = Wrapped(make("RandomForest", "regression").fit(X, y))
     with pytest.raises(TypeError, match="got Wrapped"):
@@ -390,9 +390,9 @@ def test_libraries_can_be_registered(monkeypatch):
     def matches(model):
         return isinstance(model, Wrapped)
 
-    register_library(Library("wood", "Wood", matches, lambda model: read_ensemble(model.forest)))
+    register_reader(Reader("wood", "Wood", matches, lambda model: read_ensemble(model.forest)))
     assert np.array_equal(tree_matrix(model, X).H, tree_matrix(model.forest, X).H)
-    with pytest.raises(TypeError, match="'wood' was registered without a way to write"):
+    with pytest.raises(TypeError, match="reader 'wood' has no `write` function"):
         reweight(model, X, y)
     with pytest.raises(TypeError, match=r"Wood.*got LinearRegression"):
         tree_matrix(LinearRegression(), X)

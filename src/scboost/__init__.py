@@ -1,18 +1,17 @@
 """Boosting that does not repeat itself.
 
 Estimators, and tools that show and remove the redundancy of any tree ensemble. More names are in the packages
-:mod:`scboost.redundancy` (measures, re-weighting, other libraries), :mod:`scboost.plotting`,
-:mod:`scboost.weighting` and :mod:`scboost.reporting`.
+:mod:`scboost.diagnostics` (measures, re-weighting, readers of other libraries), :mod:`scboost.plotting` and
+:mod:`scboost.weighting`.
 """
 
 from scboost._version import __version__ as __version__
+from scboost.diagnostics import prune, redundancy_report, report, reweight, tree_matrix
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.batches import Batches
 from scboost.estimators.checkpoint import Checkpoint
 from scboost.estimators.exports import encode_features, to_onnx, to_treelite
 from scboost.estimators.model_file import load_model
-from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
-from scboost.reporting import report
 
 __all__ = [
     "Batches",

@@ -21,14 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike
 from scboost.boosting.workers import WorkerError
+from scboost.diagnostics._redundancy import RedundancyReport, report_of
+from scboost.diagnostics._registry import read_ensemble
+from scboost.diagnostics._statistics import add_up, sums_of
 from scboost.estimators import classifier, regressor
 from scboost.estimators.base import SCBoost
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import check_shareable, check_together
 from scboost.estimators.sharing import Outcome, Part, fit_part
-from scboost.redundancy.libraries import read_ensemble
-from scboost.redundancy.report import RedundancyReport, report_of
-from scboost.redundancy.sums import add_up, sums_of
 from scboost.xgb.collective import tracking
 
 try:

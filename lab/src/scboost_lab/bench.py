@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier, _arrays
+from scboost.diagnostics import tree_matrix
 from scboost.estimators.parameters import auto_learning_rate
-from scboost.redundancy import tree_matrix
 from scboost_lab.models import HGB, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.page import fill, made_with, number, table, template, write
 from scboost_lab.results import ResultFile, Results

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from scboost.diagnostics import prune, redundancy_report, reweight, tree_matrix
 from scboost.plotting import plot_report, plot_trees_kept
-from scboost.redundancy import prune, redundancy_report, reweight, tree_matrix
 from scboost.weighting import nonnegative_weights
 from scboost_lab.datasets import DATA_DIR_VARIABLE, matrix, require_data_dir
 from scboost_lab.models import make

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from scboost.redundancy import (
+from scboost.diagnostics import (
     TreeMatrix,
     ambiguity,
     correct_votes,

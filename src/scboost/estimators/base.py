@@ -23,6 +23,7 @@ from scboost.boosting.loop import Settings, spectral_projector
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows, Training
 from scboost.boosting.workers import agreed, workers
+from scboost.diagnostics import EnsembleReader
 from scboost.estimators.batches import OpenBatches, opened
 from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
 from scboost.estimators.columns import Columns
@@ -59,7 +60,6 @@ from scboost.estimators.parameters import (
 )
 from scboost.estimators.resuming import Identity, check_base
 from scboost.estimators.trees import read_trees, reweight_trees
-from scboost.redundancy import EnsembleReader
 from scboost.xgb.engine import XGBoostEngine
 from scboost.xgb.ensemble import TreeEnsemble
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray, IntArray
 from scboost.boosting.ensemble import Ensemble
 from scboost.boosting.losses import Loss
-from scboost.redundancy import EnsembleReader, read_ensemble
+from scboost.diagnostics import EnsembleReader, read_ensemble
 from scboost.xgb.ensemble import TreeEnsemble
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instances
-from scboost.redundancy.tree_matrix import EnsembleReader, gather
+from scboost.diagnostics._registry import Reader, instances
+from scboost.diagnostics._tree_matrix import EnsembleReader, gather
 
 _is_booster = instances("lightgbm", "Booster")
 
@@ -131,4 +131,4 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
     return new
 
 
-LIBRARY = Library("lightgbm", "LightGBM", instances("lightgbm", "Booster", "LGBMModel"), _read, _write)
+READER = Reader("lightgbm", "LightGBM", instances("lightgbm", "Booster", "LGBMModel"), _read, _write)

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
 from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
-from scboost.redundancy.libraries import write_ensemble
-from scboost.redundancy.target import encode_target
-from scboost.redundancy.tree_matrix import TreeMatrix, tree_matrix
+from scboost.diagnostics._registry import write_ensemble
+from scboost.diagnostics._target import encode_target
+from scboost.diagnostics._tree_matrix import TreeMatrix, tree_matrix
 from scboost.weighting import Weights, learn_weights
 from scboost.weighting.solver import row_weights
 

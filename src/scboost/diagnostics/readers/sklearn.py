@@ -17,8 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instances, read_ensemble
-from scboost.redundancy.tree_matrix import EnsembleReader, gather
+from scboost.diagnostics._registry import Reader, instances, read_ensemble
+from scboost.diagnostics._tree_matrix import EnsembleReader, gather
 
 
 def _read_gradient_boosting(model: Any) -> EnsembleReader:
@@ -145,7 +145,7 @@ def _root_value(learner: Any) -> float:
     return float(learner.tree_.value[0].ravel()[0])
 
 
-_READERS = {
+_KINDS = {
     "HistGradientBoosting": _read_hist_gradient_boosting,
     "GradientBoosting": _read_gradient_boosting,
     "RandomForest": _read_forest,
@@ -155,7 +155,7 @@ _READERS = {
 
 
 def _kind(model: Any) -> str | None:
-    for kind in _READERS:
+    for kind in _KINDS:
         if instances("sklearn.ensemble", f"{kind}Classifier", f"{kind}Regressor")(model):
             return kind
     return None
@@ -164,7 +164,7 @@ def _kind(model: Any) -> str | None:
 def _read(model: Any) -> EnsembleReader:
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
-    reader = _READERS[_kind(model) or ""](model)
+    reader = _KINDS[_kind(model) or ""](model)
     return replace(reader, feature_names=None if names is None else list(names))
 
 
@@ -281,7 +281,7 @@ class WeightedTrees(BaseEstimator):  # type: ignore[misc]
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
 
-LIBRARY = Library(
+READER = Reader(
     "sklearn",
     "scikit-learn's GradientBoosting*, HistGradientBoosting*, RandomForest*, ExtraTrees* and AdaBoost*",
     lambda model: _kind(model) is not None,

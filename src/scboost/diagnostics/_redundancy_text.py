@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from scboost.redundancy.report import RedundancyReport
+    from scboost.diagnostics._redundancy import RedundancyReport
 
 
 def title(report: RedundancyReport) -> str:

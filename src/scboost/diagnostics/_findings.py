@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scboost.reporting.measure import Measured
+from scboost.diagnostics._analysis import Measured
 
 _FEW_ROWS = 100
 _RARE = 0.05

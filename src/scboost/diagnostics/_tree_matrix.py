@@ -15,7 +15,7 @@ SCBoostClassifier, SCBoostRegressor            ``decision_function``; the raw sc
 WeightedTrees                                  ``decision_function``
 =============================================  ============================================================
 
-Other models can join: see :mod:`scboost.redundancy.libraries`.
+Other models can join: see :func:`register_reader`.
 
 The vote of a tree is defined here, once: +1 where its value is above the tree's share of the *ensemble's base*, -1
 elsewhere. The base is what the ensemble says before it has seen the row, so a tree of a boosted sum votes by its sign
@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
-from scboost.redundancy.libraries import read_ensemble
+from scboost.diagnostics._registry import read_ensemble
 
 BLOCK_ROWS = 8192
 

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from scipy import linalg, special
 
 from scboost._arrays import ArrayLike, BoolArray, FloatArray
-from scboost.redundancy.target import encode_target, outcome, score
-from scboost.redundancy.tree_matrix import TreeMatrix
+from scboost.diagnostics._target import encode_target, outcome, score
+from scboost.diagnostics._tree_matrix import TreeMatrix
 
 _BLOCK_ROWS = 16384  # also keeps float32 counts exact: they stay far below 2 ** 24
 

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.libraries import Library, instances
-from scboost.redundancy.tree_matrix import EnsembleReader, gather
+from scboost.diagnostics._registry import Reader, instances
+from scboost.diagnostics._tree_matrix import EnsembleReader, gather
 
 _LINKS = {
     "Logloss": "logit",
@@ -100,4 +100,4 @@ def _scale(node: dict[str, Any], factor: FloatArray) -> None:
             _scale(node[child], factor)
 
 
-LIBRARY = Library("catboost", "CatBoost", instances("catboost", "CatBoost"), _read, _write)
+READER = Reader("catboost", "CatBoost", instances("catboost", "CatBoost"), _read, _write)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
 from scboost.boosting.losses import SquaredLoss
-from scboost.redundancy.reweight import FloatArray, Found, Problem, Reweighted
-from scboost.redundancy.tree_matrix import positive_integer
+from scboost.diagnostics._reweight import FloatArray, Found, Problem, Reweighted
+from scboost.diagnostics._tree_matrix import positive_integer
 
 # Rows the ensemble is sure of hardly count in the imitation, but not nothing: their margins must stay large.
 _MIN_CURVATURE = 1e-3

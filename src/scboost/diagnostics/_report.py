@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from scboost._arrays import ArrayLike
-from scboost.reporting.measure import Measured, measure
-from scboost.reporting.render import page
+from scboost.diagnostics._analysis import Measured, measure
+from scboost.diagnostics.html.page import page
 
 __all__ = ["Report", "report"]
 

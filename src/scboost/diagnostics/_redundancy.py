@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.redundancy import measures, render
-from scboost.redundancy.libraries import read_ensemble
-from scboost.redundancy.sums import Sums, add_up, sums_of
-from scboost.redundancy.target import score
+from scboost.diagnostics import _measures as measures
+from scboost.diagnostics import _redundancy_text as render
+from scboost.diagnostics._registry import read_ensemble
+from scboost.diagnostics._statistics import Sums, add_up, sums_of
+from scboost.diagnostics._target import score
 
 _MAX_CHANCE = 0.1  # redundancy that chance alone may show without a warning: five rows a tree
 
@@ -80,7 +81,7 @@ class RedundancyReport:
 
     def plot(self, *others: RedundancyReport) -> Any:
         """Draw spectrum (against other reports), correlations, innovation and truncation; return the figure."""
-        from scboost.plotting import plot_report
+        from scboost.diagnostics._plots import plot_report
 
         return plot_report(self, *others)
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.redundancy import measures
-from scboost.redundancy.target import check_length, encode_target
-from scboost.redundancy.tree_matrix import BLOCK_ROWS, EnsembleReader, TreeMatrix
+from scboost.diagnostics import _measures as measures
+from scboost.diagnostics._target import check_length, encode_target
+from scboost.diagnostics._tree_matrix import BLOCK_ROWS, EnsembleReader, TreeMatrix
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import FloatArray, IntArray
 from scboost._model.document import Document, scaled
-from scboost.redundancy.libraries import Library, instances
-from scboost.redundancy.tree_matrix import EnsembleReader
+from scboost.diagnostics._registry import Reader, instances
+from scboost.diagnostics._tree_matrix import EnsembleReader
 
 _LINKS = {
     "binary:logistic": "logit",
@@ -89,4 +89,4 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
     return new
 
 
-LIBRARY = Library("xgboost", "XGBoost", instances("xgboost", "Booster", "XGBModel"), _read, _write)
+READER = Reader("xgboost", "XGBoost", instances("xgboost", "Booster", "XGBModel"), _read, _write)

@@ -12,13 +12,13 @@ import numpy as np
 
 from scboost._arrays import FloatArray
 from scboost._version import __version__
-from scboost.reporting import draw
-from scboost.reporting.advice import advise
-from scboost.reporting.draw import Axis, Line
-from scboost.reporting.measure import Measured, TreeCurve
-from scboost.reporting.scores import Score
+from scboost.diagnostics._analysis import Measured, TreeCurve
+from scboost.diagnostics._findings import advise
+from scboost.diagnostics._scores import Score
+from scboost.diagnostics.html import draw
+from scboost.diagnostics.html.draw import Axis, Line
 
-_LIBRARIES = {"sklearn": "scikit-learn", "xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+_LIBRARY_NAMES = {"sklearn": "scikit-learn", "xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 _MOST_PARAMETERS = 40
 _MOST_CLASSES = 20
 
@@ -59,11 +59,11 @@ def page(found: Measured) -> str:
 
 
 def _file(name: str) -> str:
-    return resources.files("scboost.reporting").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("scboost.diagnostics.html").joinpath(name).read_text(encoding="utf-8")
 
 
 def _library(found: Measured) -> str:
-    return _LIBRARIES.get(found.facts.library, found.facts.library)
+    return _LIBRARY_NAMES.get(found.facts.library, found.facts.library)
 
 
 def _json(value: Any) -> str:

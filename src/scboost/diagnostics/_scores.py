@@ -15,8 +15,8 @@ import numpy.typing as npt
 from scipy import special
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.redundancy.target import encode_target
-from scboost.redundancy.tree_matrix import TreeMatrix
+from scboost.diagnostics._target import encode_target
+from scboost.diagnostics._tree_matrix import TreeMatrix
 
 _RESAMPLES = 200
 _SMALLEST = float(np.finfo(np.float64).eps)  # of probabilities, whose log-loss is to stay finite, as in scikit-learn

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
-from scboost.redundancy.tree_matrix import TreeMatrix
+from scboost.diagnostics._tree_matrix import TreeMatrix
 
 
 def check_length(y: npt.ArrayLike, n: int) -> npt.NDArray[Any]:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import ArrayLike, FloatArray, IntArray
-from scboost.redundancy.libraries import read_ensemble
-from scboost.redundancy.prune import shrink
-from scboost.redundancy.report import RedundancyReport, redundancy_report
-from scboost.redundancy.reweight import Problem
-from scboost.redundancy.tree_matrix import EnsembleReader, TreeMatrix, tree_matrix
-from scboost.reporting.scores import Calibration, Outcome, Score, calibrate, measure_scores, outcome
+from scboost.diagnostics._prune import shrink
+from scboost.diagnostics._redundancy import RedundancyReport, redundancy_report
+from scboost.diagnostics._registry import read_ensemble
+from scboost.diagnostics._reweight import Problem
+from scboost.diagnostics._scores import Calibration, Outcome, Score, calibrate, measure_scores, outcome
+from scboost.diagnostics._tree_matrix import EnsembleReader, TreeMatrix, tree_matrix
 
 MAX_ROWS = 20_000
 """Most rows that a report looks at."""
@@ -298,7 +298,7 @@ def _idle(trees: TreeMatrix) -> list[int]:
 
 
 def _first_margins(trees: TreeMatrix, sizes: IntArray) -> list[FloatArray]:
-    """Return the margins of the first trees, as :func:`scboost.redundancy.truncation_path` cuts an ensemble."""
+    """Return the margins of the first trees, as :func:`scboost.diagnostics.truncation_path` cuts an ensemble."""
     K, T = trees.n_outputs, trees.n_trees
     w = trees.column_weights.reshape(T, K)
     F = np.zeros((len(trees.H), K))

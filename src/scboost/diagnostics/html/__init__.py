@@ -1,0 +1,1 @@
+"""The HTML report: templates, style sheet, script and the code that fills them."""
