@@ -100,7 +100,7 @@ def test_every_format_is_read_and_written_alike(folder, ending):
     found = Source(f"out.{ending}").read(["probability_yes"], Kinds())["probability_yes"].to_numpy()
     model, test = load_model("model.json"), pd.read_csv("test.csv", dtype={"code": str})
     np.testing.assert_allclose(found, model.predict_proba(test[["age", "colour", "code"]])[:, 1], rtol=1e-12)
-    assert not list(folder.glob(".part-*"))
+    assert not list(folder.glob("*.part"))
 
 
 def test_chunks_give_the_predictions_of_the_whole(folder, monkeypatch):

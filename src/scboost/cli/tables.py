@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+from scboost._model.atomic import replacing
 
 _TEXT = {".csv": ",", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
@@ -279,9 +282,8 @@ class Output:
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._format = format_of(self._path)
-        self._part = self._path.with_name(f".part-{self._path.name}")
+        self._opened = ExitStack()
         self._writer: Any = None
-        self._sink: Any = None
 
     def write(self, table: Any) -> None:
         """Add rows, a pyarrow.Table with the columns of the first one."""
@@ -291,27 +293,26 @@ class Output:
 
     def _open(self, schema: Any) -> None:
         pa = pyarrow()
+        stream = self._opened.enter_context(replacing(self._path))
         if self._format in _PARQUET:
             from pyarrow import parquet
 
-            self._writer = parquet.ParquetWriter(self._part, schema)
+            writer = parquet.ParquetWriter(stream, schema)
         elif self._format in _ARROW:
-            self._writer = pa.ipc.new_file(str(self._part), schema)
+            writer = pa.ipc.new_file(stream, schema)
         else:
             from pyarrow import csv
 
-            self._sink = pa.output_stream(str(self._part), compression="detect")
-            options = csv.WriteOptions(delimiter=_TEXT[self._format])
-            self._writer = csv.CSVWriter(self._sink, schema, write_options=options)
+            ending = self._path.suffix.lower()
+            compression = pa.Codec.detect(ending).name if ending in _COMPRESSED else None
+            sink = self._opened.enter_context(pa.output_stream(stream, compression=compression))
+            writer = csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=_TEXT[self._format]))
+        self._writer = self._opened.enter_context(writer)
 
     def __enter__(self) -> Output:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        for opened in (self._writer, self._sink):
-            if opened is not None:
-                opened.close()
-        if kind is not None or self._writer is None:
-            self._part.unlink(missing_ok=True)
-        else:
-            self._part.replace(self._path)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
+from scboost._model.atomic import check_folder, write_file
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
 from scboost.boosting.history import History, SpectralProjector
@@ -30,13 +31,11 @@ from scboost.boosting.training import Training
 from scboost.boosting.workers import workers
 from scboost.estimators.model_file import (
     ModelFileError,
-    check_folder,
     from_document,
     pack,
     parse,
     to_document,
     unpack,
-    write_file,
 )
 from scboost.estimators.resuming import Identity, parameter_text
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray
 from scboost._model import ubjson
+from scboost._model.atomic import write_file
 from scboost._model.document import Document
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
@@ -113,32 +114,6 @@ def to_document(model: Any) -> Document:
     }
     document = ensemble.document().with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
     return document.with_learner(attributes={**document.attributes, _CHECKSUM: _checksum(document)})
-
-
-def check_folder(path: Path, what: str = "") -> None:
-    """Refuse to write a file into a folder that is not there; `what` says what the file is."""
-    if not path.resolve().parent.is_dir():
-        raise FileNotFoundError(f"The folder of {what}{str(path)!r} does not exist; make it first.")
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Replace a file in one step: at any moment it holds the old or the new content.
-
-    A link is followed, not replaced. The temporary file has a fixed name, so that a killed process leaves at most one,
-    which the next writing takes over.
-    """
-    check_folder(path)
-    path = path.resolve()
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _checksum(document: Document) -> str:
