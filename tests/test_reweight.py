@@ -331,3 +331,27 @@ def test_a_single_tree_is_kept():
     found = rw.prune(model, X_val, y_val, max_trees=1)
     assert len(found.kept) == 1
     assert "1 of 1 trees" in repr(found)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".ubj"])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_pruned_model_keeps_no_trace_of_the_dropped_trees(task, suffix, tmp_path):
+    from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+
+    X, y, X_val, y_val = split(task)
+    Model = SCBoostRegressor if task == "regression" else SCBoostClassifier
+    model = Model(n_estimators=12, n_jobs=1, random_state=0).fit(X, y)
+    model.save_model(tmp_path / f"whole{suffix}")
+    sizes = [(tmp_path / f"whole{suffix}").stat().st_size]
+    for max_trees in (9, 6, 3, 1):
+        pruned = rw.prune(model, X_val, y_val, max_trees=max_trees).model
+        assert pruned.n_estimators_ == len(pruned.weights_) == max_trees
+        assert all(pruned.weights_.reshape(max_trees, -1).any(axis=1))
+        pruned.save_model(tmp_path / f"pruned{suffix}")
+        sizes.append((tmp_path / f"pruned{suffix}").stat().st_size)
+        again = load_model(tmp_path / f"pruned{suffix}")
+        assert np.array_equal(again.predict(X_val), pruned.predict(X_val))
+        if task == "regression":
+            assert_allclose(list(again.staged_predict(X_val))[-1], pruned.predict(X_val), rtol=1e-6)
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == len(sizes)

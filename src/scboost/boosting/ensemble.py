@@ -59,9 +59,13 @@ class Ensemble(ABC):
         self.intercept = np.array(intercept, dtype=np.float64)
 
     def truncate(self, n_rounds: int) -> None:
-        """Forget all rounds after the first ``n_rounds``."""
-        self.reweight(self.weights[:n_rounds], self.intercept)
-        self._truncate(n_rounds * self.n_outputs)
+        """Keep the first ``n_rounds`` rounds only."""
+        self.select(np.arange(min(n_rounds, self.n_rounds)))
+
+    def select(self, rounds: IntArray) -> None:
+        """Keep the given rounds only, in this order."""
+        self.reweight(self.weights[rounds], self.intercept)
+        self._select((rounds[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel())
 
     def extend(self, other: Ensemble) -> None:
         """Add the rounds and the intercept of another ensemble of the same kind: the scores add up."""
@@ -83,7 +87,7 @@ class Ensemble(ABC):
     def _extend(self, other: Any) -> None: ...
 
     @abstractmethod
-    def _truncate(self, n_learners: int) -> None: ...
+    def _select(self, learners: IntArray) -> None: ...
 
     @abstractmethod
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
@@ -123,8 +127,9 @@ class EstimatorEnsemble(Ensemble):
         self.estimators += other.estimators
         self._leaf_values += other._leaf_values
 
-    def _truncate(self, n_learners: int) -> None:
-        del self.estimators[n_learners:], self._leaf_values[n_learners:]
+    def _select(self, learners: IntArray) -> None:
+        self.estimators = [self.estimators[i] for i in learners]
+        self._leaf_values = [self._leaf_values[i] for i in learners]
 
     def _predict(self, i: int, X: Any) -> FloatArray:
         leaves = self._leaf_values[i]

@@ -683,7 +683,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> SCBoost:
         new = copy.deepcopy(self)
+        # The state of the fit and the weights it learned describe trees that the new model no longer has.
+        for name in ("_training", "weighting_result_"):
+            new.__dict__.pop(name, None)
         reweight_trees(new._ensemble, kept, weights, intercept)
+        new.n_estimators_ = new._ensemble.n_rounds
         return new
 
     def _encode(self, X: ArrayLike) -> Any:

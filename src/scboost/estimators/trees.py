@@ -45,11 +45,10 @@ def read_trees(
 
 
 def reweight_trees(ensemble: Ensemble, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> None:
-    """Change an ensemble to the weights (n_kept, K) of those learners that :func:`read_trees` showed."""
-    rounds: IntArray = np.arange(ensemble.n_rounds)
-    in_values = np.ones_like(ensemble.weights)
+    """Reduce an ensemble to the learners ``kept`` of :func:`read_trees`, with weights of shape (n_kept, K)."""
+    rounds = kept
     if isinstance(ensemble, TreeEnsemble):
-        rounds, in_values = ensemble.kept, ensemble.weights  # leaves of the native model carry the weights
-    changed = np.zeros_like(ensemble.weights)
-    changed[rounds[kept]] = weights * in_values[rounds[kept]]
-    ensemble.reweight(changed, intercept)
+        rounds = ensemble.kept[kept]
+        weights = weights * ensemble.weights[rounds]  # leaves of the native model carry the weights
+    ensemble.select(rounds)
+    ensemble.reweight(weights, intercept)

@@ -74,8 +74,8 @@ class TreeEnsemble(Ensemble):
     def _extend(self, other: TreeEnsemble) -> None:
         self._trees += other._trees
 
-    def _truncate(self, n_learners: int) -> None:
-        del self._trees[n_learners:]
+    def _select(self, learners: IntArray) -> None:
+        self._trees = [self._trees[i] for i in learners]
 
     def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
         """Replace weights and intercept; see :class:`Ensemble`."""
