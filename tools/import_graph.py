@@ -21,6 +21,7 @@ LAYERS = (
     "_arrays",
     "boosting",
     "losses",
+    "reference",
     "_xgboost",
     "_model",
     "xgb",
