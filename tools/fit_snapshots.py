@@ -292,7 +292,7 @@ def _kinds() -> dict[str, Kind]:
         "early stopping metric, folds": Kind(C, lambda: _binary(300), {**few, "early_stopping_metric": "roc_auc"}),
         "feature selection": Kind(C, _noise_features, few),
         "no feature selection": Kind(C, _noise_features, {**few, "feature_selection": False, "max_depth": 3}),
-        "depth selection": Kind(C, _additive, {"cv": 3}),
+        "depth selection": Kind(C, _additive, few),
         "init zero": Kind(C, _binary, {**thirty, "init": "zero"}),
         "leaf means": Kind(R, _real, {**thirty, "leaf_rule": "mean"}),
     }
