@@ -71,7 +71,6 @@ bench: $(VENV)/.lab
 pages: $(VENV)/.lab
 	$(BIN)/scboost-lab reproduce page --out results/reproduction --page docs/reproduction.md
 	$(BIN)/scboost-lab default_study page
-	$(BIN)/scboost-lab realdata --page-only --out results/realdata --page docs/realdata.md
 	$(BIN)/scboost-lab pruning --page-only
 	$(BIN)/scboost-lab bench --page-only --output results/speed --docs docs
 	$(BIN)/scboost-lab readme

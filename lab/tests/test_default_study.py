@@ -9,23 +9,24 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_regression
 from sklearn.metrics import log_loss, mean_pinball_loss
 
-from scboost_lab import cli, default_page, default_study
+from scboost_lab import cli, default_methods, default_page, default_study
+from scboost_lab.comparisons import Standing
 from scboost_lab.datasets import capped, matrix
-from scboost_lab.default_page import Page, Standing, common_folds
-from scboost_lab.default_study import (
+from scboost_lab.default_methods import (
     ALL,
     AT_OWN,
     BEST,
-    CHOOSE,
-    CONFIRM,
+    CONFIRMATION,
     DEFAULT,
+    DEVELOPMENT,
+    LABEL_NOISE_SETS,
     METHODS,
-    NOISY_SETS,
-    PARTS,
     PEERS,
     TUNED,
-    Task,
 )
+from scboost_lab.default_results import StudyResults, common_folds
+from scboost_lab.default_study import PARTS, Task
+from scboost_lab.default_targets import targets_table
 from scboost_lab.results import KEY
 
 pd = pytest.importorskip("pandas")
@@ -59,7 +60,7 @@ def data_dir(tmp_path_factory):
 @pytest.mark.parametrize("method", [m for m in PEERS if m != "CatBoost"])
 @pytest.mark.parametrize("name", ["credit_g", "segment", "cpu_act_reg"])
 def test_every_peer_fits_every_kind_of_set(method, name, data_dir, monkeypatch):
-    monkeypatch.setattr(default_study, "PATIENCE", 5)
+    monkeypatch.setattr(default_methods, "PATIENCE", 5)
     found = default_study.run_fold(Task(name, method, 0), {}, data_dir)
     score = found["R2"] if name == "cpu_act_reg" else found["AUC"]
     assert score > 0.6
@@ -76,8 +77,8 @@ def test_scores_of_two_classes_against_their_definitions(data_dir):
     X, y = default_study.load("credit_g", data_dir)
     train, test = default_study.folds(y, default_study.SEED, default_study.N_FOLDS)[1]
     method = METHODS["LightGBM"]
-    model = default_study.estimator(method, "two classes", ["colour"], seed=1)
-    X = default_study.as_taken(X, method)
+    model = default_methods.estimator(method, "binary", ["colour"], seed=1)
+    X = default_study.encoded(X, method)
     p = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
     found = default_study.run_fold(Task("credit_g", "LightGBM", 1), {}, data_dir)
     assert found["log_loss"] == pytest.approx(log_loss(y[test], p))
@@ -89,50 +90,50 @@ def test_a_quantile_is_scored_by_its_pinball_loss(data_dir):
     found = default_study.run_fold(Task("cpu_act_reg", "LightGBM", 0, "quantile=0.95"), params, data_dir)
     X, y = default_study.load("cpu_act_reg", data_dir)
     train, test = default_study.folds(y, default_study.SEED, default_study.N_FOLDS, stratified=False)[0]
-    loss = default_study.regression_loss("LGBM", "quantile", 0.95)
-    model = default_study.estimator(METHODS["LightGBM"], "regression", [], seed=0, **loss)
+    loss = default_methods.regression_loss("LGBM", "quantile", 0.95)
+    model = default_methods.estimator(METHODS["LightGBM"], "regression", [], seed=0, **loss)
     prediction = model.fit(X.iloc[train], y[train]).predict(X.iloc[test])
     assert found["pinball"] == pytest.approx(mean_pinball_loss(y[test], prediction, alpha=0.95))
     assert found["below"] == pytest.approx(np.mean(y[test] <= prediction))
 
 
 @pytest.mark.parametrize(("loss", "best"), [("absolute", 2.0), ("Huber", 3.5), ("Poisson", 13 / 3)])
-@pytest.mark.parametrize("name", default_study.WITH_QUANTILES)
+@pytest.mark.parametrize("name", default_methods.WITH_QUANTILES)
 def test_every_library_minimises_the_loss_it_is_asked_for(name, loss, best):
-    if name not in default_study.LOSSES[loss]:
+    if name not in default_methods.LOSSES[loss]:
         pytest.skip("it does not have this loss")
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0], 450)})
     y = np.tile([1.0, 2.0, 10.0], 300) + X["x"].to_numpy()  # at Huber's best, 2.5 + 1.5 on one side, 4 on the other
-    told = default_study.regression_loss(METHODS[name].library, loss, 4.0)
-    model = default_study.estimator(METHODS[name], "regression", [], seed=0, **told)
+    told = default_methods.regression_loss(METHODS[name].library, loss, 4.0)
+    model = default_methods.estimator(METHODS[name], "regression", [], seed=0, **told)
     prediction = model.fit(X, y).predict(X)
-    least = default_study.mean_loss(loss, 4.0, y, best + X["x"].to_numpy())
-    assert default_study.mean_loss(loss, 4.0, y, prediction) < 1.05 * least
+    least = default_methods.mean_loss(loss, 4.0, y, best + X["x"].to_numpy())
+    assert default_methods.mean_loss(loss, 4.0, y, prediction) < 1.05 * least
 
 
 @pytest.mark.parametrize("library", ["LGBM", "XGB", "HGB", "CAT", "SCBoost"])
 def test_every_library_estimates_the_quantile_it_is_asked_for(library):
-    name = next(m for m in default_study.WITH_QUANTILES if METHODS[m].library == library)
+    name = next(m for m in default_methods.WITH_QUANTILES if METHODS[m].library == library)
     y = np.random.default_rng(0).normal(size=800)
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0], len(y) // 2)})
-    loss = default_study.regression_loss(library, "quantile", 0.9)
-    model = default_study.estimator(METHODS[name], "regression", [], seed=0, **loss)
+    loss = default_methods.regression_loss(library, "quantile", 0.9)
+    model = default_methods.estimator(METHODS[name], "regression", [], seed=0, **loss)
     assert np.mean(y <= model.fit(X, y).predict(X)) == pytest.approx(0.9, abs=0.03)
 
 
 def test_categories_are_given_as_each_library_takes_them(data_dir):
     X, _ = default_study.load("credit_g", data_dir)
-    texts = default_study.as_taken(X, METHODS["CatBoost"])["colour"]
+    texts = default_study.encoded(X, METHODS["CatBoost"])["colour"]
     assert set(texts) == {"red", "green", "blue"}
-    numbers = default_study.as_taken(X, METHODS["random forest"])["colour"]
+    numbers = default_study.encoded(X, METHODS["random forest"])["colour"]
     assert numbers.tolist() == X["colour"].map({"blue": 0, "green": 1, "red": 2}).tolist()
-    assert default_study.as_taken(X, METHODS["XGBoost"])["colour"].dtype.name == "category"
-    assert "empty" not in default_study.as_taken(X, METHODS["HistGradientBoosting"])
+    assert default_study.encoded(X, METHODS["XGBoost"])["colour"].dtype.name == "category"
+    assert "empty" not in default_study.encoded(X, METHODS["HistGradientBoosting"])
 
 
 def test_the_halves_split_the_sets_without_overlap():
-    assert not set(CHOOSE) & set(CONFIRM)
-    assert len(CHOOSE) == len(CONFIRM) == 9
+    assert not set(DEVELOPMENT) & set(CONFIRMATION)
+    assert len(DEVELOPMENT) == len(CONFIRMATION) == 9
     assert len(set(ALL)) == 18
 
 
@@ -177,7 +178,7 @@ def test_sets_and_methods_that_are_no_part_of_the_study_are_refused(data_dir, tm
         assert stop.value.code == 2
         assert f"{option}: invalid choice: '{wrong}' (choose from " in capsys.readouterr().err
     assert cli.main([*words, "--sets", "credit_g"]) == 2
-    assert "nothing to do for training labels flipped" in capsys.readouterr().err
+    assert "nothing to do for label noise" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -195,7 +196,7 @@ def test_only_folds_that_all_have_are_compared(cells):
 
 def test_a_place_counts_the_better_ones():
     standing = Standing("b", {"a": 1.5, "b": 2.0, "c": 2.5})
-    assert (standing.place, standing.rival, standing.rival_rank) == (2, "a", 1.5)
+    assert (standing.place, standing.best_other, standing.best_other_rank) == (2, "a", 1.5)
 
 
 def write_results(directory, better):
@@ -224,65 +225,26 @@ def write_results(directory, better):
                 row |= {"below": 0.95 if task.setting.endswith("0.95") else 0.05, "status": "ok"}
                 writer.writerow({k: v for k, v in row.items() if k in writer.fieldnames})
 
-    with (directory / "prototypes.csv").open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        header = "dataset,method,setting,fold,seed,log_loss,AUC,best_log_loss,n_trees,status,RMSE,cpu_seconds"
-        writer.writerow(header.split(","))
-        for setting, reference in (("exploration", default_page.CONSTANT), ("choosing", default_page.CHOSEN_SLOWLY)):
-            writer.writerow(["a", reference, setting, 0, 0, 0.4, 0.8, 0.4, 100, "ok"])
-            writer.writerow(["b", reference, setting, 0, 0, 0.6, 0.8, 0.6, 100, "ok"])
-            writer.writerow(["b", "other", setting, 0, 0, 0.55, 0.9, 0.5, 100, "ok"])
-            writer.writerow(["b", "other", setting, 1, 0, 9.0, 0.9, 0.5, 100, "ok"])
-        writer.writerow(["a", default_page.SHORT_REFERENCE, "20 rounds", 0, 0, 0.4, 0.8, 0.4, 20, "ok"])
-        tried = "default", "fast", "best", "fast, many classes", "default, numbers", "fast, numbers"
-        later = "default, all sets", "with the factor", "columns", "best, mean with the default"
-        depths = "depth, tables from outside", "depth, confirmed", "depth", "depth, numbers", "depth, hedged"
-        last = "1,000 rounds, five seeds", "default, numbers, later", "default, many classes"
-        outside = "default, numbers from outside", "default, many classes from outside"
-        for setting in (*tried, *later, *depths, *last, *outside):
-            writer.writerow(["a", default_page.UNCHANGED, setting, 0, 0, 0.4, "", "", 100, "ok", 4.0, 2.0])
-            writer.writerow(["b", default_page.UNCHANGED, setting, 0, 0, 0.6, "", "", 100, "ok", 6.0, 2.0])
-            writer.writerow(["a", "other", setting, 0, 0, 0.41, "", "", 100, "ok", 4.2, 1.0])
-            writer.writerow(["b", "other", setting, 0, 0, 0.57, "", "", 100, "ok", 5.4, 1.0])
-
-
-def test_prototypes_are_compared_on_what_both_have(tmp_path):
-    write_results(tmp_path, 0.1)
-    found = default_page.prototype_table(Page(tmp_path), "exploration", default_page.CONSTANT)
-    assert "| other | 1 | 0.5500 | 0.9000 | -500 | 1/1 |" in found
-    assert f"| {default_page.CONSTANT} | 2 | 0.5000 | 0.8000 |  |  |" in found
-
-
-@pytest.mark.parametrize(
-    ("setting", "measure", "line"),
-    [("fast", "log_loss", "| other | -100.0 ± 200.0 | 1/2 | 0.50 |"), ("fast, numbers", "RMSE", "-2.5 ± 7.5 | 1/2")],
-)
-def test_changes_are_compared_in_units_of_the_measure(setting, measure, line, tmp_path):
-    write_results(tmp_path, 0.1)
-    assert line in default_page.tried_table(Page(tmp_path), setting, measure)
-
 
 @pytest.mark.parametrize("better", [0.1, -0.1])
-def test_aims_are_reached_where_ours_is_better_and_only_there(better, tmp_path):
+def test_targets_are_met_if_and_only_if_scboost_is_better(better, tmp_path):
     write_results(tmp_path, better)
-    page = Page(tmp_path)
-    judged = [row for row in default_page.aims(page).splitlines() if "reached" in row]
+    study = StudyResults(tmp_path)
+    judged = [row for row in targets_table(study).splitlines() if " met" in row or "**not met**" in row]
     if better > 0:
         assert not [
-            row for row in judged if "not reached" in row and "20 rounds" not in row and "1,000 rounds asked" not in row
+            row for row in judged if "not met" in row and "20 rounds" not in row and "n_estimators=1000" not in row
         ]
     else:
-        met = [row for row in judged if "not reached" not in row]
+        met = [row for row in judged if "not met" not in row]
         assert all(
-            any(w in row for w in ("CPU seconds", "rounds | at most as many", "cover", "1,000 rounds asked"))
-            for row in met
+            any(w in row for w in ("CPU ", "rounds | at most as many", "cover", "n_estimators=1000")) for row in met
         )
-    standing = page.standing(DEFAULT, AT_OWN, "log_loss", "confirm")
+    standing = study.standing(DEFAULT, AT_OWN, "log_loss", "confirmation")
     assert standing.place == (1 if better > 0 else len(AT_OWN) + 1)
-    assert page.against(BEST, "CatBoost").wins == (len(ALL) if better > 0 else 0)
-    assert page.cpu_ratio(DEFAULT, "CatBoost") == pytest.approx(0.25)
-    assert set(page.noisy(0.1)[DEFAULT]) == set(NOISY_SETS)
+    assert study.against(BEST, "CatBoost").wins == (len(ALL) if better > 0 else 0)
+    assert study.cpu_ratio(DEFAULT, "CatBoost") == pytest.approx(0.25)
+    assert set(study.label_noise(0.1)[DEFAULT]) == set(LABEL_NOISE_SETS)
     text = default_page.page_text(tmp_path)
     assert "{" not in text
-    assert "the data choose\n5 to 5, and no rule" in text
     assert all(method in text for method in TUNED)

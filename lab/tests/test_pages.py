@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from scboost_lab import bench, default_page, pruning, readme, realdata, reproduction_page
+from scboost_lab import bench, default_page, pruning, readme, reproduction_page
 from scboost_lab.page import VERSION_LINE, fill, sections, template
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "default": (default_page.page_text, "default"),
-    "realdata": (realdata.page_text, "realdata"),
     "redundancy": (pruning.page_text, "pruning.csv"),
     "reproduction": (reproduction_page.page_text, "reproduction"),
     "speed": (bench.page_text, "speed"),

@@ -14,9 +14,8 @@ COMMANDS = {
     "bench": "measure time and memory against the peers",
     "datasets": "list, fetch and check the paper's ten data sets",
     "reproduce": "run the paper's tables and figures",
-    "realdata": "compare the defaults with other libraries on real tables",
     "pruning": "measure redundancy and pruning on real data",
-    "default_study": "compare the default with every library at its own default",
+    "default_study": "compare the default with other libraries at their defaults",
     "readme": "write the README's table and speeds from the results",
 }
 """Modules of this package that describe their ``arguments`` and have a ``main``."""

@@ -189,3 +189,25 @@ def signed_rank_p(difference: NDArray[np.float64]) -> float:
     signs = np.arange(2 ** len(d))[:, None] >> np.arange(len(d)) & 1
     sums, seen = signs @ ranks, ranks[d > 0].sum()
     return float(min(1.0, 2 * min(np.mean(sums <= seen), np.mean(sums >= seen))))
+
+
+class Standing:
+    """Place of one method among others, by mean rank.
+
+    Parameters
+    ----------
+    method : str
+        The method.
+    ranks : dict
+        Mean rank of each method.
+    """
+
+    def __init__(self, method: str, ranks: dict[str, float]) -> None:
+        self.place = 1 + sum(rank < ranks[method] for rank in ranks.values())
+        self.rank = ranks[method]
+        self.best_other, self.best_other_rank = min(
+            ((m, r) for m, r in ranks.items() if m != method), key=lambda pair: pair[1], default=("", np.nan)
+        )
+
+    def __str__(self) -> str:
+        return f"place {self.place} ({self.rank:.2f}; {self.best_other} {self.best_other_rank:.2f})"

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from scboost_lab.bench import KEY, PROFILE_KEY, WIDE, cpu_ratio, profiled_shapes, ratios, shapes_of
-from scboost_lab.default_page import Page
-from scboost_lab.default_study import ALL, AT_OWN, DEFAULT, N_FOLDS
+from scboost_lab.default_methods import ALL, AT_OWN, DEFAULT, N_FOLDS
+from scboost_lab.default_results import StudyResults
 from scboost_lab.results import Results
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
@@ -16,9 +16,9 @@ SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
 
 def table(results: Path) -> str:
     """Markdown table: mean over the sets and, in brackets, mean rank among the libraries at their own defaults."""
-    page = Page(results)
-    folds = page.folds((DEFAULT, *AT_OWN), ALL)
-    return f"{page.leaders((DEFAULT,), AT_OWN)}\n\nFolds of each set: {folds} of {N_FOLDS}."
+    study = StudyResults(results)
+    folds = study.folds((DEFAULT, *AT_OWN), ALL)
+    return f"{study.leaders((DEFAULT,), AT_OWN)}\n\nFolds of each set: {folds} of {N_FOLDS}."
 
 
 def speed(results: Path) -> str:
