@@ -2,7 +2,7 @@
 A first model
 =============
 
-Fit with the defaults, look at what was chosen and at the loss on held-out rows.
+Fit with the defaults, inspect what was selected, and plot the loss on the test set.
 """
 
 import matplotlib.pyplot as plt
@@ -19,13 +19,13 @@ print(f"{model.n_estimators_} rounds at learning rate {model.learning_rate_:.3f}
 print(f"accuracy {model.score(X_test, y_test):.3f}")
 
 # %%
-# The number of rounds was chosen where the loss of fold models was lowest; these take larger steps than the model
-# itself. The test rows had no part in that.
+# The number of rounds minimizes the cross-validated loss. The fold models use a larger learning rate than the final
+# model, so their curve reaches its minimum earlier. The test set was not used.
 
 losses = [log_loss(y_test, p[:, 1]) for p in model.staged_predict_proba(X_test)]
 figure, ax = plt.subplots(layout="constrained")
-ax.plot(range(1, len(losses) + 1), losses, label="test rows")
+ax.plot(range(1, len(losses) + 1), losses, label="test set")
 log = model.selection_log_
-ax.plot(log["round"], log["validation_loss"], ls="--", label="held-out rows while choosing")
+ax.plot(log["round"], log["validation_loss"], ls="--", label="out of fold, during selection")
 ax.set(xlabel="rounds", ylabel="log-loss", title="Loss by number of rounds")
 ax.legend(frameon=False)

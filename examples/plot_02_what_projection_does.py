@@ -2,8 +2,8 @@
 What projection does
 ====================
 
-Two models of the same shape, learning rate and number of rounds: one with projection, one without. Projection chooses
-the structure of a tree on what the latest trees have not said, so the trees repeat each other less.
+Two models with the same trees, learning rate and number of rounds, with and without projection. Projection chooses the
+structure of a tree on the part of the gradient that the latest trees do not span, which makes the trees less redundant.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-A page about a model
-====================
+A report of any model
+=====================
 
-:func:`scboost.report` works for SCBoost, XGBoost, LightGBM, CatBoost and scikit-learn's ensembles. In a notebook, as
-here, it shows itself; ``.save("report.html")`` writes one file without any dependency.
+:func:`scboost.report` works for SCBoost, XGBoost, LightGBM, CatBoost and scikit-learn's ensembles. In a notebook it
+is displayed as below; ``.save("report.html")`` writes a single offline file.
 """
 
 from lightgbm import LGBMClassifier

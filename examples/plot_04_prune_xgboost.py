@@ -2,8 +2,8 @@
 Prune an XGBoost model
 ======================
 
-Many trees of a boosted model can go if the others are re-weighted. The rows that choose them must not be those of the
-fit, and the rows that judge must be others again.
+Many trees of a boosted model can be dropped if the others are re-weighted. Select them on a validation set, and evaluate
+the result on a separate test set.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ figure, ax = plt.subplots(layout="constrained")
 ax.plot(sizes, cut, "o--", label="the first trees")
 ax.plot(sizes, pruned, "o-", label="pruned")
 ax.axhline(log_loss(y[4000:], model.predict_proba(X[4000:])), color="0.4", ls=":", label="all trees")
-ax.set(xscale="log", xlabel="trees kept", ylabel="log-loss on test rows", title="Fewer trees of an XGBoost model")
+ax.set(xscale="log", xlabel="trees kept", ylabel="log-loss on the test set", title="Fewer trees of an XGBoost model")
 ax.set_xticks(sizes, [str(size) for size in sizes])
 ax.minorticks_off()
 ax.legend(frameon=False)

@@ -2,7 +2,7 @@
 A smaller forest
 ================
 
-Trees of a random forest are grown apart from each other, and many are alike. A few, well chosen and weighted, do.
+The trees of a random forest are grown independently and many are alike. A weighted subset is often enough.
 """
 
 import matplotlib.pyplot as plt

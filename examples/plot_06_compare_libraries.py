@@ -2,8 +2,8 @@
 Redundancy of four libraries
 ============================
 
-At the same learning rate and number of rounds. Redundancy depends much on both, so models with different ones cannot
-be compared.
+Four libraries at the same learning rate and number of rounds. Redundancy depends strongly on both, so compare models
+only at equal values.
 """
 
 import matplotlib.pyplot as plt

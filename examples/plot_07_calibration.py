@@ -1,8 +1,8 @@
 """
-Probabilities that come true
-============================
+Calibrated probabilities
+========================
 
-Too many large steps make a boosted model over-confident; rounds chosen on held-out rows keep it honest.
+Too many rounds at a large learning rate make a boosted model over-confident; selecting the rounds avoids it.
 """
 
 import matplotlib.pyplot as plt
@@ -23,4 +23,4 @@ for name, model in models.items():
     p = model.fit(X[:1500], y[:1500]).predict_proba(X[1500:])[:, 1]
     CalibrationDisplay.from_predictions(y[1500:], p, n_bins=10, strategy="quantile", name=name, ax=ax)
     print(f"{name:<20} log-loss {log_loss(y[1500:], p):.3f}")
-ax.set(title="Predicted and observed shares")
+ax.set(title="Reliability diagram")

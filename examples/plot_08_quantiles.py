@@ -1,6 +1,6 @@
 """
-Intervals from quantiles
-========================
+Prediction intervals from quantiles
+===================================
 
 Several quantiles of one model give an interval that is wide where the data are noisy.
 """
@@ -19,8 +19,8 @@ low, middle, high = model.fit(x[:, None], y).predict(grid).T
 
 # %%
 figure, ax = plt.subplots(layout="constrained")
-ax.scatter(x, y, s=4, color="0.7", label="rows")
-ax.fill_between(grid[:, 0], low, high, alpha=0.35, label="10% to 90%")
+ax.scatter(x, y, s=4, color="0.7", label="samples")
+ax.fill_between(grid[:, 0], low, high, alpha=0.35, label="10 % to 90 %")
 ax.plot(grid[:, 0], middle, label="median")
 ax.set(xlabel="x", ylabel="y", title="Three quantiles")
 ax.legend(frameon=False)

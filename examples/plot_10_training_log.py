@@ -1,9 +1,9 @@
 """
-What happens in a fit
-=====================
+The training log
+================
 
-The training log tells, for every round, how much of the residual lay in the span of the latest trees: what projection
-had to remove.
+For every round, the training log records the share of the gradient that lies in the span of the latest trees: what
+projection removes.
 """
 
 import matplotlib.pyplot as plt
@@ -20,5 +20,5 @@ for rate in (0.05, 0.1, 0.3):
     axes[0].plot(log["round"], log["loss"], label=f"learning rate {rate}")
     axes[1].plot(log["round"], log["energy_removed"], label=f"learning rate {rate}")
 axes[0].set(xlabel="round", ylabel="training log-loss", yscale="log", title="Loss")
-axes[1].set(xlabel="round", ylabel="share of the residual", title="What the latest trees had already said")
+axes[1].set(xlabel="round", ylabel="share of the gradient", title="Historical component")
 axes[1].legend(frameon=False)

@@ -1,9 +1,9 @@
 """
-Missing values and categories
-=============================
+Missing values and categorical features
+=======================================
 
-A table with gaps and a category goes in as it is. The more values are missing, the more the model relies on the other
-columns.
+A table with missing values and a categorical feature needs no preparation. The more values are missing, the more the
+model relies on the other feature.
 """
 
 import matplotlib.pyplot as plt
@@ -28,4 +28,4 @@ for share in shares:
 # %%
 figure, ax = plt.subplots(layout="constrained")
 ax.plot(shares, scores, "o-")
-ax.set(xlabel="share of missing ages", ylabel="accuracy on test rows", title="Graceful with gaps")
+ax.set(xlabel="share of missing ages", ylabel="accuracy on the test set", title="Accuracy with missing values")
