@@ -2,8 +2,8 @@
 Prune an XGBoost model
 ======================
 
-Many trees of a boosted model can be dropped if the others are re-weighted. Select them on a validation set, and evaluate
-the result on a separate test set.
+Many trees of a boosted model can be dropped if the others are re-weighted. Select them on a validation set,
+and evaluate the result on a separate test set.
 """
 
 import matplotlib.pyplot as plt
