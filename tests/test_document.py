@@ -88,7 +88,7 @@ def test_factors_of_dart_are_read_where_xgboost_3_4_puts_them():
 
 @pytest.mark.parametrize("objective", ["binary:logistic", "count:poisson", "reg:squarederror"])
 def test_a_model_of_constants_says_them(objective):
-    document = Document.new([constant(7.0)], objective=objective, base_score=np.array([0.5]), n_features=2)
+    document = Document.new([constant(7.0)], objective=objective, n_outputs=1, base_score=0.5, n_features=2)
     base = {"binary:logistic": 0.0, "count:poisson": np.log(0.5), "reg:squarederror": 0.5}[objective]
     margin = document.booster().inplace_predict(np.zeros((1, 2)), predict_type="margin")
     np.testing.assert_allclose(margin, base + 7, atol=1e-6)
@@ -116,7 +116,9 @@ def test_split_values_that_spell_a_key_do_not_fool_the_reader():
     assert len(spelled) == len(SPELLED) == 6
     # Thresholds in the order of the nodes: a chain in which every split cuts off one more of the values.
     tree = _chain(spelled.astype(np.float32))
-    document = Document.new([constant(1.0), tree], objective="reg:squarederror", base_score=np.zeros(1), n_features=1)
+    document = Document.new(
+        [constant(1.0), tree], objective="reg:squarederror", n_outputs=1, base_score=0.0, n_features=1
+    )
     raw = document.booster().save_raw("ubj")
     assert raw.count(b"base_weights") == 3  # two keys and the values
     newest = NewestTrees()

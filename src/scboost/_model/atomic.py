@@ -53,7 +53,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
     if mode is not None and not stat.S_ISREG(mode):
-        with path.open("wb", buffering=0) as special:
+        with path.open("wb") as special:
             yield special
         return
     check_folder(path)

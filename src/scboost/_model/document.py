@@ -56,7 +56,8 @@ class Document:
         trees: Sequence[Tree],
         *,
         objective: str,
-        base_score: FloatArray,
+        n_outputs: int,
+        base_score: float,
         n_features: int,
         feature_names: Sequence[str] = (),
         feature_types: Sequence[str] = (),
@@ -70,8 +71,11 @@ class Document:
             As many for each output.
         objective : str
             XGBoost's name of the loss, which gives the model its link.
-        base_score : ndarray of shape (K,)
-            Intercepts after the inverse link, as XGBoost stores them.
+        n_outputs : int
+            K.
+        base_score : float
+            Intercept of all outputs after the inverse link, as XGBoost stores it. One number, as text without brackets:
+            XGBoost before 3.1 takes a text with brackets for 0.5, without a word.
         n_features : int
             Number of columns.
         feature_names, feature_types : sequence of str
@@ -79,9 +83,9 @@ class Document:
         tables : sequence of (Table or None)
             Categories of each column, None for numbers; empty if the tables are not part of the model.
         """
-        K = len(base_score)
+        K = n_outputs
         parameters: dict[str, Any] = {"name": objective}
-        if K > 1:
+        if objective == "multi:softprob":
             parameters["softmax_multiclass_param"] = {"num_class": str(K)}
         elif objective == "count:poisson":
             parameters["poisson_regression_param"] = {"max_delta_step": "0.7"}
@@ -93,11 +97,11 @@ class Document:
             "feature_types": list(feature_types),
             "gradient_booster": {"model": {"cats": _categories(tables)}, "name": "gbtree"},
             "learner_model_param": {
-                "base_score": _numbers_text(base_score),
+                "base_score": _number_text(base_score),
                 "boost_from_average": "0",
-                "num_class": str(K if K > 1 else 0),
+                "num_class": str(K if objective == "multi:softprob" else 0),
                 "num_feature": str(n_features),
-                "num_target": "1",
+                "num_target": str(1 if objective == "multi:softprob" else K),
             },
             "objective": parameters,
         }
@@ -243,35 +247,40 @@ class Document:
         row = np.full((1, self.n_features), np.nan)
         return np.asarray(bare.booster().inplace_predict(row, predict_type="margin"), dtype=np.float64).ravel()
 
-    def nearly_equals(self, other: Document) -> bool:
-        """Whether two sound models are the same up to rounding, their attributes and versions aside."""
-        if ubjson.encode(self._without_rounded()) != ubjson.encode(other._without_rounded()):
-            return False
-        pairs = zip(self._rounded(), other._rounded(), strict=True)
-        return all(
-            len(a) == len(b) and np.allclose(a, b, rtol=1e-5, atol=1e-6 * np.abs(a).max(initial=1e-30))
-            for a, b in pairs
-        )
+    @property
+    def base_scores(self) -> list[float]:
+        """Intercepts after the inverse link: one for each output, or one for all of them."""
+        return base_scores(self.learner["learner_model_param"]["base_score"])
 
-    def _rounded(self) -> list[FloatArray]:
-        """Numbers that may differ in their last digit from one machine to another."""
-        base_score = base_scores(self.learner["learner_model_param"]["base_score"])
-        return [np.asarray(base_score), *(tree["split_conditions"][leaves(tree)] for tree in self.trees)]
+    def in_current_layout(self) -> Document:
+        """Return the model as :meth:`new` writes it; schema 1 wrote several outputs of a regression as classes."""
+        K, objective = self.n_outputs, self.objective
+        if K == 1 or objective != "reg:squarederror" or self.learner["learner_model_param"]["num_class"] == "0":
+            return self
+        parameters = {**self.learner["learner_model_param"], "num_class": "0", "num_target": str(K)}
+        stated = {**self.learner["objective"], "reg_loss_param": {"scale_pos_weight": "1"}}
+        stated.pop("softmax_multiclass_param", None)
+        return self.with_learner(learner_model_param=parameters, objective=stated)
 
-    def _without_rounded(self) -> list[Any]:
+    def equals_but_for_values(self, other: Document) -> bool:
+        """Whether two sound models are the same in all but their attributes, intercepts and leaf values."""
+        return ubjson.encode(self._without_values()) == ubjson.encode(other._without_values())
+
+    def _without_values(self) -> list[Any]:
         learner = {k: v for k, v in self.learner.items() if k not in {"attributes", "gradient_booster"}}
         parameters = {k: v for k, v in self.learner["learner_model_param"].items() if k != "base_score"}
         model = {k: v for k, v in self.model.items() if k != "trees"}
         booster = {k: v for k, v in self.learner["gradient_booster"].items() if k not in {"model", "gbtree"}}
+        rest = {k: v for k, v in self.content.items() if k != "learner"}
         trees = [
             {
                 **tree,
                 "split_conditions": np.where(leaves(tree), np.float32(0), tree["split_conditions"]),
-                "base_weights": None,
+                "base_weights": np.where(leaves(tree), np.float32(0), tree["base_weights"]),
             }
             for tree in self.trees
         ]
-        return [{**learner, "learner_model_param": parameters}, booster, model, trees]
+        return [{**learner, "learner_model_param": parameters}, booster, model, rest, trees]
 
     def encode(self) -> bytes:
         """Return the model as UBJSON."""
@@ -375,8 +384,14 @@ def constant(value: float) -> Tree:
     return with_leaf_values({**node, **children, **empty, **rest}, np.full(1, value))
 
 
+def _number_text(value: float) -> str:
+    """Write a float32 as XGBoost does: more digits than nine, or "E+1" for "E1", make older versions read 0.5."""
+    digits, exponent = f"{value:.8E}".split("E")
+    return f"{digits}E{int(exponent)}"
+
+
 def _numbers_text(values: Iterable[float]) -> str:
-    return f"[{','.join(f'{value:.9E}' for value in values)}]"
+    return f"[{','.join(map(_number_text, values))}]"
 
 
 def _categories(tables: Sequence[Table | None]) -> dict[str, Any]:

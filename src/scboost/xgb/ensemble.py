@@ -21,6 +21,8 @@ from .paged import paged_matrix
 if TYPE_CHECKING:
     import xgboost
 
+_LARGEST_SHIFT = 64  # of the leaves by the intercept, in units of what the native model holds
+
 
 class TreeEnsemble(Ensemble):
     """Trees of the XGBoost engine, as one native XGBoost model whose leaves carry the weights.
@@ -139,6 +141,7 @@ class TreeEnsemble(Ensemble):
             raise ValueError(f"the weights are not finite numbers of {K} outputs")
         self.weights = np.array(weights, dtype=np.float64)
         kept = self.kept
+        native = native.in_current_layout()
         given = iter(native.trees if len(kept) else ())
         other = iter(dropped)
         counts = [int(np.count_nonzero(leaves(tree))) for tree in (native.trees if len(kept) else ())]
@@ -159,8 +162,52 @@ class TreeEnsemble(Ensemble):
                     tree = with_leaf_values(tree, by_node)
                 self._trees.append(tree)
         self._forget_boosters()
-        if not self.document().nearly_equals(native):
+        self._check_agreement(native)
+
+    def _check_agreement(self, native: Document) -> None:
+        """Raise a ValueError unless this ensemble predicts what the native model predicts.
+
+        Leaves must be the same to the bit. Where they hold a part of the intercept, they may differ by the rounding of
+        the link, which is that of another machine; all tolerances are relative to numbers of the native model.
+        """
+        K, expected = self.n_outputs, self.document()
+        margin = np.broadcast_to(self._base_margin(np.array(native.base_scores)), K)
+        if not np.isfinite(margin).all():
+            raise ValueError("the base score is outside the domain of the link")
+        shift = self.intercept - margin
+        agrees = native.equals_but_for_values(expected)
+        largest = np.zeros(K)
+        for i, (given, made) in enumerate(zip(native.trees, expected.trees, strict=True) if agrees else ()):
+            leaf = leaves(given)
+            value = given["split_conditions"][leaf]
+            largest[i % K] = max(largest[i % K], np.abs(value).max())
+            if i < K:
+                wanted = self._first_leaf_values(i)[leaf] + shift[i]
+                rounding = 4 * np.spacing(np.abs(margin[i]).astype(np.float32)) if self._link_is_rounded else 0.0
+                agrees &= bool((np.abs(wanted - value) <= np.spacing(np.abs(value)) + rounding).all())
+            else:
+                agrees &= np.array_equal(value, made["split_conditions"][leaf])
+        if not agrees:
             raise ValueError("the native model is not that of these weights")
+        unit = np.maximum(np.maximum(np.abs(margin), largest), 0.0 if self._scores_have_unit else 1.0)
+        if (np.abs(shift) > _LARGEST_SHIFT * unit).any():  # it would cost the leaves their digits
+            raise ValueError("the intercept is not that of the native model")
+
+    def _first_leaf_values(self, k: int) -> FloatArray:
+        """Weighted values by node, in float64, of the first tree of the native model for an output."""
+        if not len(self.kept):
+            return np.zeros(1)
+        values = self._trees[self.kept[0] * self.n_outputs + k]["split_conditions"]
+        return np.asarray(values.astype(np.float64) * self.weights[self.kept[0], k])
+
+    @property
+    def _link_is_rounded(self) -> bool:
+        return self._objective in {"binary:logistic", "count:poisson"}
+
+    @property
+    def _scores_have_unit(self) -> bool:
+        """Whether raw scores have the unit of y, as opposed to logarithms."""
+        return self._objective not in {"binary:logistic", "count:poisson", "multi:softprob"}
 
     def _document(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Document:
         base_score, rest = self._base_score(intercept)
@@ -173,6 +220,7 @@ class TreeEnsemble(Ensemble):
         return Document.new(
             trees or [constant(value) for value in rest],
             objective=self._objective,
+            n_outputs=self.n_outputs,
             base_score=base_score,
             n_features=self.n_features,
             feature_names=self._feature_names or (),
@@ -180,16 +228,25 @@ class TreeEnsemble(Ensemble):
             tables=self._tables or (),
         )
 
-    def _base_score(self, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Intercept as XGBoost stores it, and what that loses: a float32 probability has few digits near 1."""
+    def _base_score(self, intercept: FloatArray) -> tuple[float, FloatArray]:
+        """Intercept of all outputs as XGBoost stores it, and what that leaves for the leaves of the first round."""
         if self._objective == "binary:logistic":
             stored = np.clip(special.expit(intercept), 1e-6, 1 - 1e-6).astype(np.float32)
-            return stored, intercept + np.log(1 / stored - 1).astype(np.float64)  # in float32, as XGBoost reads it
-        if self._objective == "count:poisson":
+        elif self._objective == "count:poisson":
             stored = np.exp(np.clip(intercept, -80, 80)).astype(np.float32)  # what float32 holds
-            return stored, intercept - np.log(stored.astype(np.float64))
-        stored = intercept.astype(np.float32)
-        return stored, intercept - stored
+        else:
+            stored = np.array([(intercept.min() + intercept.max()) / 2], dtype=np.float32)
+        return float(stored[0]), intercept - self._base_margin(stored)
+
+    def _base_margin(self, base_score: FloatArray) -> FloatArray:
+        """Raw score that XGBoost starts from; not finite outside the domain of the link."""
+        stored = np.asarray(base_score, dtype=np.float32)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if self._objective == "binary:logistic":
+                return -np.log(1 / stored - 1).astype(np.float64)  # in float32, as XGBoost does
+            if self._objective == "count:poisson":
+                return np.log(stored.astype(np.float64))
+        return stored.astype(np.float64)
 
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
