@@ -1,6 +1,7 @@
 """XGBoost's document: read by structure, changed without loss, and refused where it is not sound."""
 
 import copy
+import json
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ import xgboost as xgb
 from data_makers import three_classes, two_classes
 from scboost._model import ubjson
 from scboost._model.document import Document, NewestTrees, constant, scaled
+from scboost._model.structure import BY_NODE
 from scboost._xgboost import import_xgboost
 
 # Split values that spell what starts a tree, a key and its length included: the search for bytes once fell for it.
@@ -114,8 +116,8 @@ def test_the_newest_trees_are_those_of_the_whole_document(kind):
 def test_split_values_that_spell_a_key_do_not_fool_the_reader():
     spelled = SPELLED[np.isfinite(SPELLED)]
     assert len(spelled) == len(SPELLED) == 6
-    # Thresholds in the order of the nodes: a chain in which every split cuts off one more of the values.
-    tree = _chain(spelled.astype(np.float32))
+    # Thresholds in the order of the nodes: inner nodes come before all leaves.
+    tree = _complete(spelled.astype(np.float32))
     document = Document.new(
         [constant(1.0), tree], objective="reg:squarederror", n_outputs=1, base_score=0.0, n_features=1
     )
@@ -126,13 +128,13 @@ def test_split_values_that_spell_a_key_do_not_fool_the_reader():
     assert [len(t["left_children"]) for t in read] == [1, len(tree["left_children"])]
 
 
-def _chain(thresholds):
-    """A tree in which each left child is a leaf, with the thresholds after each other in memory."""
+def _complete(thresholds):
+    """A complete tree, with the thresholds after each other in memory."""
     m = len(thresholds)
     left, right = np.full(2 * m + 1, -1, np.int32), np.full(2 * m + 1, -1, np.int32)
     parents = np.full(2 * m + 1, np.iinfo(np.int32).max, np.int32)
     for i in range(m):
-        left[i], right[i] = m + 1 + i if i < m else m, i + 1
+        left[i], right[i] = 2 * i + 1, 2 * i + 2
         parents[left[i]], parents[right[i]] = i, i
     zeros = np.zeros(2 * m + 1, np.float32)
     conditions = zeros.copy()
@@ -182,17 +184,17 @@ TREE = (*MODEL, "trees", 0)
         ((*TREE, "right_children"), _set(0, -1), "one child only"),
         ((*TREE, "parents"), _set(1, 2), "parents and children disagree"),
         ((*TREE, "parents"), _set(0, 3), "not the root"),
-        ((*TREE, "split_indices"), _set(0, 99), "none of the 5 columns"),
-        ((*TREE, "split_indices"), _set(0, -1), "none of the 5 columns"),
+        ((*TREE, "split_indices"), _set(0, 99), "none of the 5 features"),
+        ((*TREE, "split_indices"), _set(0, -1), "none of the 5 features"),
         ((*TREE, "split_conditions"), _set(-1, np.nan), "not finite"),
         ((*TREE, "split_conditions"), np.zeros(3, np.float32), "3 entries for"),
         ((*TREE, "split_conditions"), np.zeros(3), "not an array of float32"),
         ((*TREE, "split_type"), _set(0, 7), "split_type"),
         ((*TREE, "default_left"), _set(0, 7), "default_left"),
-        ((*TREE, "categories"), _set(0, 1 << 30), "category that its column does not have"),
+        ((*TREE, "categories"), _set(0, 1 << 30), "category that its feature does not have"),
         ((*TREE, "categories"), _set(0, -5), "a category is negative"),
         ((*TREE, "categories_nodes"), _set(0, 10**6), "not the nodes split by category"),
-        ((*TREE, "categories_sizes"), _set(0, 10**12), "sets of categories are out of order"),
+        ((*TREE, "categories_sizes"), _set(0, 10**12), "a set of categories has an impossible size"),
         ((*TREE, "categories_segments"), _set(0, 5), "sets of categories are out of order"),
         ((*TREE, "tree_param", "num_nodes"), "2147483647", "nodes"),
         ((*TREE, "tree_param", "num_nodes"), "99999999999999", "num_nodes"),
@@ -237,6 +239,68 @@ def test_a_cycle_beside_the_tree_is_found():
     tree["parents"][leaf], tree["parents"][a] = above, b
     with pytest.raises(ValueError, match="cannot be reached"):
         document.check()
+
+
+def _swapped(tree, node):
+    """Exchange the numbers of a node's children, so that left and right say the same as before."""
+    a, b = int(tree["left_children"][node]), int(tree["right_children"][node])
+    order = np.arange(len(tree["left_children"]))
+    order[[a, b]] = b, a
+    swapped = {name: tree[name][order] for name in BY_NODE}
+    for name in ("left_children", "right_children", "parents"):
+        numbers = swapped[name]
+        swapped[name] = np.where(numbers == a, b, np.where(numbers == b, a, numbers)).astype(np.int32)
+    return {**tree, **swapped}
+
+
+def test_siblings_in_the_wrong_order_are_refused():
+    """XGBoost takes the node after the left child for the right one, whatever right_children says."""
+    document = Document.of(trained()[0])
+    for node in np.flatnonzero(document.trees[0]["left_children"] != -1):
+        changed = document.with_trees([_swapped(document.trees[0], node), *document.trees[1:]], document.outputs)
+        with pytest.raises(ValueError, match="in tree 0, a right child does not follow the left one"):
+            changed.check()
+
+
+@pytest.mark.parametrize("name", ["base_weights", "loss_changes", "sum_hessian"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_statistics_of_nodes_are_finite(name, value):
+    document = Document.of(trained()[0])
+    document.trees[1][name][2] = value
+    with pytest.raises(ValueError, match=f"in tree 1, {name} is not finite"):
+        document.check()
+
+
+def test_a_tree_too_deep_for_recursion_is_refused():
+    m = 5000
+    tree = _complete(np.zeros(m, np.float32))
+    nodes = np.arange(m)
+    inner = np.concatenate([[0], 2 * nodes[1:]])
+    tree["left_children"][:], tree["right_children"][:] = -1, -1
+    tree["left_children"][inner], tree["right_children"][inner] = 2 * nodes + 1, 2 * nodes + 2
+    tree["parents"][2 * nodes + 1] = tree["parents"][2 * nodes + 2] = inner
+    document = Document.new([tree], objective="reg:squarederror", n_outputs=1, base_score=0.0, n_features=1)
+    with pytest.raises(ValueError, match="more than 4096 levels deep"):
+        document.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("left_children", 1.9, "left_children is not a list of whole numbers"),
+        ("left_children", "1", "left_children is not a list of whole numbers"),
+        ("left_children", True, "left_children is not a list of whole numbers"),
+        ("split_indices", 2**40, "OverflowError"),
+        ("split_conditions", True, "split_conditions is not a list of numbers"),
+        ("split_conditions", "0.5", "split_conditions is not a list of numbers"),
+        ("sum_hessian", None, "sum_hessian is not a list of numbers"),
+    ],
+)
+def test_numbers_in_json_are_of_their_type(name, value, problem):
+    content = json.loads(Document.of(trained()[0]).encode_json())
+    content["learner"]["gradient_booster"]["model"]["trees"][0][name][1] = value
+    with pytest.raises(ValueError, match=problem):
+        Document.decode(json.dumps(content).encode())
 
 
 def test_kinds_without_single_trees_are_refused_by_name():

@@ -34,8 +34,9 @@ def read_json(data: bytes) -> Any:
         booster = learner["gradient_booster"]
         model = booster.get("gbtree", booster)["model"]
         model["trees"] = [_with_arrays(tree, _OF_TREE) for tree in model["trees"]]
-        model["cats"] = _with_arrays(model["cats"], _OF_TABLES)
-        model["cats"]["enc"] = [_table(entry) for entry in model["cats"]["enc"]]
+        if "cats" in model:  # since XGBoost 3.1
+            model["cats"] = _with_arrays(model["cats"], _OF_TABLES)
+            model["cats"]["enc"] = [_table(entry) for entry in model["cats"]["enc"]]
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"The JSON text is not a model with trees: {type(error).__name__} {error}") from error
     return content
@@ -49,8 +50,16 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _with_arrays(mapping: dict[str, Any], types: dict[str, npt.DTypeLike]) -> dict[str, Any]:
+    return {name: _array(name, value, types[name]) if name in types else value for name, value in mapping.items()}
+
+
+def _array(name: str, values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Convert a list of numbers as XGBoost would: without rounding, and without numbers in other forms."""
+    whole = np.dtype(dtype).kind != "f"
+    if not isinstance(values, list) or not {*map(type, values)} <= ({int} if whole else {int, float}):
+        raise ValueError(f"{name} is not a list of {'whole ' if whole else ''}numbers.")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
-        return {name: np.array(value, dtype=types[name]) if name in types else value for name, value in mapping.items()}
+        return np.array(values, dtype=dtype)
 
 
 def _table(entry: dict[str, Any]) -> dict[str, Any]:
