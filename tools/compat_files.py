@@ -110,7 +110,8 @@ def compare(found: Any, margin: list[float], value: list[float]) -> dict[str, An
 
 def run(pythons: list[str], folder: Path) -> dict[str, Any]:
     """Save all models, read them with every interpreter, and return what came out, by version and kind."""
-    cases, wanted = [], {}
+    cases: list[dict[str, Any]] = []
+    wanted: dict[str, tuple[list[float], list[float]]] = {}
     for name, (model, X) in models().items():
         margin, value, encoded = expected(model, X)
         wanted[name] = margin, value

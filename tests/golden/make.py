@@ -46,6 +46,7 @@ def main():
         "stopped.ubj": SCBoostClassifier(**stopping).fit(categorical(table), y > 0),
         "regression.ubj": SCBoostRegressor(**SMALL, weighting="nonnegative").fit(numbers, y + 1e6),
         "quantile.json": SCBoostRegressor(**SMALL, loss="quantile", quantile=0.2).fit(numbers, y),
+        "quantiles.json": SCBoostRegressor(**SMALL, loss="quantile", quantile=[0.1, 0.5, 0.9]).fit(numbers, y + 20),
         "counts.ubj": SCBoostRegressor(**SMALL, loss="poisson").fit(numbers, np.abs(y).round()),
     }
     expected = {}
