@@ -2,15 +2,8 @@
 
 This module is the specification of scboost: no native code, no XGBoost, no options that the method does not need. The
 library computes the same models faster, and the tests hold it to this file: same splits, same leaf values, same raw
-scores up to rounding. Read it top to bottom:
-
-1. losses: gradient and Hessian of the raw score;
-2. exploration: Gaussian noise that depends on the content of a sample;
-3. trees: histogram split search, depth-wise or symmetric;
-4. history: Spectral Residual Projection (SRP);
-5. the boosting loop;
-6. Covariance-Regularized Weighting (CRW) and the paper's algorithm;
-7. rounds selected by cross-validation, which is what the default of the library does first.
+scores up to rounding. From top to bottom: losses; exploration noise; trees; Spectral Residual Projection (SRP); the
+boosting loop; Covariance-Regularized Weighting (CRW) and the paper's algorithm; rounds selected by cross-validation.
 
 Letters follow the paper: ``r`` negative gradient, ``c`` Hessian, ``H`` prediction history, ``q`` innovation, ``w`` tree
 weights, ``F`` raw scores of shape (K, n) for K outputs and n samples. Features are numeric; NaN is missing.
@@ -376,8 +369,7 @@ def rounds(
     """Yield the growing model after each round: gradient, project, grow, leaf values, update."""
     cuts = quantile_cuts(X, 256) if cuts is None else cuts
     keys = row_keys(X)
-    prior = settings.start == "prior"
-    model = Model(loss.initial_score(y) if prior else np.zeros(loss.n_outputs))
+    model = Model(loss.initial_score(y) if settings.start == "prior" else np.zeros(loss.n_outputs))
     F = np.repeat(model.intercept[:, None], len(X), axis=1)
     H: list[list[FloatArray]] = [[] for _ in F]  # history of each output
     newton = settings.leaf_values == "newton"
