@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from scboost_lab import bench, cli, demo
+from scboost_lab import bench, bench_page, bench_profile, cli, demo
 from scboost_lab.models import make
 from scboost_lab.results import ResultFile, Results
 from scboost_lab.runner import NotInstalledError
@@ -16,7 +16,7 @@ from scboost_lab.runner import NotInstalledError
 
 def test_exponent_of_a_power_law():
     x = [10.0, 20.0, 80.0]
-    assert bench.exponent(x, [3 * v**1.7 for v in x]) == pytest.approx(1.7)
+    assert bench_page.exponent(x, [3 * v**1.7 for v in x]) == pytest.approx(1.7)
 
 
 @pytest.mark.parametrize("text", ["13000", "axb", "50x16", "1000x3", "10x10x10"])
@@ -75,7 +75,7 @@ def test_ratios_are_of_medians_to_xgboost_at_equal_threads(tmp_path):
         for method, more in (("XGBoost", 0), ("SCBoost", 1))
     ]
     rows.append({**key, "threads": 2, "method": "XGBoost", "repeat": 0, "fit_seconds": 100.0})
-    lines = bench.ratio_table(file_of(tmp_path, rows), "fit_seconds", 1).splitlines()
+    lines = bench_page.ratio_table(file_of(tmp_path, rows), "fit_seconds", 1).splitlines()
     assert next(line for line in lines if line.startswith("| SCBoost |")) == "| SCBoost | 1.50 |"
 
 
@@ -83,8 +83,8 @@ def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path, monkey
     from scboost.boosting import loop
 
     before = loop.map_blocks
-    monkeypatch.setattr(bench, "CV_SHAPE", (300, 5))
-    rows = bench.profile(tmp_path, ((400, 6),))
+    monkeypatch.setattr(bench_profile, "CV_SHAPE", (300, 5))
+    rows = bench_profile.profile(tmp_path, ((400, 6),))
     assert loop.map_blocks is before
     for row in rows:
         parts = {name: float(row[name]) for name in (*bench.PARTS, "the rest")}
@@ -106,7 +106,7 @@ def test_many_cores_divide_everything_but_the_serial_part(tmp_path):
         for n in (1000, 1_000_000):
             key = {"method": method, "rows": n, "columns": 20, "repeat": 0}
             file.append({**key, **times, "leaves": 9, "seconds": sum(parts), "status": "ok"})
-    few, many = bench.cores_table(Results(file.path, bench.PROFILE_KEY)).splitlines()[-2:]
+    few, many = bench_page.cores_table(Results(file.path, bench.PROFILE_KEY)).splitlines()[-2:]
     # 4 of 52 seconds of rounds are serial; 68 / 49, 4 + 64 / 16 over 1 + 48 / 16
     assert many.startswith("| 1,000,000 x 20 | 7.7 % | 68.00 s, 1.39 |")
     assert "| 8.00 s, 2.00 |" in many
@@ -135,7 +135,7 @@ def test_the_largest_shape_is_measured_alone(tmp_path, monkeypatch):
     results = bench.run(tmp_path, threads=(1,), repeat=1, only="scale")
     assert [row["method"] for row in results.rows] == ["XGBoost", "SCBoost", "LightGBM"]
     assert all(float(row["fit_seconds"]) > 0 and row["status"] == "ok" for row in results.rows)
-    lines = bench.scale_table(results).splitlines()
+    lines = bench_page.scale_table(results).splitlines()
     assert lines[2].startswith("| XGBoost |")
     assert "| 1.00 |" in lines[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scboost_lab import bench, default_page, pruning, readme, reproduction_page
+from scboost_lab import bench_page, default_page, pruning, readme, reproduction_page, reproduction_tables
 from scboost_lab.page import VERSION_LINE, fill, sections, template
 
 ROOT = Path(__file__).parents[2]
@@ -15,7 +15,7 @@ PAGES = {
     "default": (default_page.page_text, "default"),
     "redundancy": (pruning.page_text, "pruning.csv"),
     "reproduction": (reproduction_page.page_text, "reproduction"),
-    "speed": (bench.page_text, "speed"),
+    "speed": (bench_page.page_text, "speed"),
 }
 
 
@@ -75,4 +75,4 @@ def test_placeholders_and_values_must_match():
 
 
 def test_every_section_of_the_reproduction_has_a_template():
-    assert list(sections(template("reproduction"))) == ["", *reproduction_page.SECTIONS]
+    assert list(sections(template("reproduction"))) == ["", *reproduction_tables.SECTIONS]

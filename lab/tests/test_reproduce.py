@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from scboost_lab import cli, datasets, reproduce, reproduction_page
+from scboost_lab import cli, datasets, experiments, reproduce, reproduction_page, reproduction_tables
 from scboost_lab.datasets import content_checksum
-from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER, make
-from scboost_lab.reproduce import (
+from scboost_lab.experiments import (
     ALL_ROWS,
     DISTINCT,
     DRAWN,
@@ -26,11 +25,13 @@ from scboost_lab.reproduce import (
     TRAINING_ROWS,
     TRAINING_SIGN,
     UNDER,
-    run,
     values_that_differ,
     without_zeros,
 )
-from scboost_lab.reproduction_page import paper, section, write_page
+from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER, make
+from scboost_lab.reproduce import run
+from scboost_lab.reproduction_page import write_page
+from scboost_lab.reproduction_tables import paper, section
 from scboost_lab.results import KEY, Results, StorageError
 from scboost_lab.runner import Task
 from scboost_lab.scoring import SCORE_COLUMNS
@@ -72,7 +73,7 @@ def fits(monkeypatch):
         seen.append((X, y, X_test, y_test))
         return dict.fromkeys(SCORE_COLUMNS, 0.5)
 
-    monkeypatch.setattr(reproduce, "fit_and_score", record)
+    monkeypatch.setattr(experiments, "fit_and_score", record)
     return seen
 
 
@@ -83,7 +84,7 @@ def rows_of(X):
 def test_every_table_and_figure_of_the_paper_has_an_experiment():
     figures = {"noise", "learning_rate", "spectrum", "depth"}
     assert {"table1", "table2", "table3", "table4", "complexity", *figures} <= set(EXPERIMENTS)
-    assert set(reproduction_page.SECTIONS) == {*EXPERIMENTS, "timing"}
+    assert set(reproduction_tables.SECTIONS) == {*EXPERIMENTS, "timing"}
 
 
 def test_table1_runs_resumes_and_leaves_its_provenance(data_dir, tmp_path):
@@ -128,8 +129,8 @@ def test_a_missing_baseline_and_a_missing_set_are_rows_and_the_rest_runs(data_di
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 def test_noise_flips_that_many_training_labels_and_no_test_label(data_dir, fits, noise):
     task = Task("QSAR", "RF", 3)
-    reproduce.label_noise(task, {"noise": noise}, data_dir)
-    reproduce.defaults(task, {}, data_dir)
+    experiments.label_noise(task, {"noise": noise}, data_dir)
+    experiments.defaults(task, {}, data_dir)
     (X, noisy, _, y_test), (X_clean, clean, _, y_test_clean) = fits
     assert np.sum(noisy != clean) == round(noise * len(clean))
     assert X.tolist() == X_clean.tolist()
@@ -138,10 +139,10 @@ def test_noise_flips_that_many_training_labels_and_no_test_label(data_dir, fits,
 
 def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
     task = Task("QSAR", "RF", 0)
-    reproduce.defaults(task, {}, data_dir)
+    experiments.defaults(task, {}, data_dir)
     settings = (TRAINING_ROWS, UNDER, OVER, DRAWN)
     for setting in settings:
-        reproduce.leaky(task, EXPERIMENTS["protocols"].settings[setting], data_dir)
+        experiments.leaky(task, EXPERIMENTS["protocols"].settings[setting], data_dir)
     honest, all_rows, under, over, drawn = (len(rows_of(X) & rows_of(X_test)) for X, _, X_test, _ in fits)
     assert honest == under == 0
     assert all_rows == len(fits[1][2])
@@ -149,7 +150,7 @@ def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
     assert drawn > 0
     assert [len(X) + len(X_test) for X, _, X_test, _ in fits[2:]] == [2 * POSITIVE, 2 * (N - POSITIVE), 2 * POSITIVE]
     assert all(y_test.mean() == 0.5 for *_, y_test in fits[2:])
-    reproduce.leaky(Task("QSAR", "RF", 1), EXPERIMENTS["protocols"].settings[DRAWN], data_dir)
+    experiments.leaky(Task("QSAR", "RF", 1), EXPERIMENTS["protocols"].settings[DRAWN], data_dir)
     assert rows_of(np.vstack([fits[4][0], fits[4][2]])) != rows_of(np.vstack([fits[5][0], fits[5][2]]))
 
 
@@ -171,8 +172,8 @@ def test_smote_draws_points_between_rows_of_the_smaller_class():
 def test_smote_and_equal_rows_change_what_they_name(data_dir, fits):
     task, settings = Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings
     for setting in (SMOTE, SMOTE_INSIDE, DISTINCT):
-        reproduce.leaky(task, settings[setting], data_dir)
-    reproduce.defaults(task, {}, data_dir)
+        experiments.leaky(task, settings[setting], data_dir)
+    experiments.defaults(task, {}, data_dir)
     before, inside, distinct, honest = fits
     assert [len(X) + len(X_test) for X, _, X_test, _ in (before, distinct)] == [2 * (N - POSITIVE), N]
     assert inside[1].mean() == before[3].mean() == 0.5
@@ -182,8 +183,8 @@ def test_smote_and_equal_rows_change_what_they_name(data_dir, fits):
 
 def test_equal_rows_are_removed(fits, monkeypatch):
     X, y = np.repeat(np.arange(40.0), 2)[:, None], np.repeat([0, 1], 40)
-    monkeypatch.setattr(reproduce, "prepared", lambda *_: datasets.Dataset("QSAR", X, y, "", ""))
-    reproduce.leaky(Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings[DISTINCT], None)
+    monkeypatch.setattr(experiments, "prepared", lambda *_: datasets.Dataset("QSAR", X, y, "", ""))
+    experiments.leaky(Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings[DISTINCT], None)
     ((X_train, _, X_test, _),) = fits
     assert len(X_train) + len(X_test) == 40
     assert rows_of(X_train) | rows_of(X_test) == rows_of(X)
@@ -191,11 +192,11 @@ def test_equal_rows_are_removed(fits, monkeypatch):
 
 def test_labels_get_in_where_the_protocol_says(data_dir, monkeypatch):
     seen = []
-    monkeypatch.setattr(reproduce, "fit_and_score", lambda *rows, **given: seen.append((rows[1:], given)) or {})
+    monkeypatch.setattr(experiments, "fit_and_score", lambda *rows, **given: seen.append((rows[1:], given)) or {})
     task = Task("QSAR", SCBOOST_PAPER, 0)
-    reproduce.defaults(task, {}, data_dir)
+    experiments.defaults(task, {}, data_dir)
     for setting in (TEST_WEIGHTS, ALL_ROWS, SIGN, TRAINING_SIGN):
-        reproduce.leaky(task, EXPERIMENTS["protocols"].settings[setting], data_dir)
+        experiments.leaky(task, EXPERIMENTS["protocols"].settings[setting], data_dir)
     (honest, none), (weights, given), (everything, _), (sign, _), (training_sign, _) = seen
     assert not none
     assert all(np.array_equal(a, b) for a, b in zip(weights, honest, strict=True))
@@ -221,12 +222,12 @@ def test_the_literal_algorithm_reports_its_collapse(data_dir, tmp_path):
 
 
 def test_trials_after_an_interruption_are_those_of_an_uninterrupted_run(data_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "make", lambda method, seed, **params: params)
+    monkeypatch.setattr(experiments, "make", lambda method, seed, **params: params)
 
     def score(model, *fold):
         return dict.fromkeys(SCORE_COLUMNS, 1 / (1 + abs(model["n_estimators"] - 120)))
 
-    monkeypatch.setattr(reproduce, "fit_and_score", score)
+    monkeypatch.setattr(experiments, "fit_and_score", score)
     arguments = {"data_dir": data_dir, "datasets": ["QSAR"], "methods": ["RF", "ADA"]}
     whole = run("table2", tmp_path / "a", trials=13, **arguments)
     run("table2", tmp_path / "b", trials=11, **arguments)
@@ -249,7 +250,7 @@ def test_ngboost_learns_the_same_from_a_table_without_its_zeros():
 
 
 def test_a_trial_stops_once_its_folds_are_surely_below_those_of_the_best(data_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "make", lambda method, seed, **params: params)
+    monkeypatch.setattr(experiments, "make", lambda method, seed, **params: params)
     accuracies = {}
 
     def score(model, *fold):
@@ -257,7 +258,7 @@ def test_a_trial_stops_once_its_folds_are_surely_below_those_of_the_best(data_di
         accuracies[str(model)].append(np.clip(0.5 + model["max_depth"] / 20 + rng.normal() / 50, 0, 1))
         return dict.fromkeys(SCORE_COLUMNS, accuracies[str(model)][-1])
 
-    monkeypatch.setattr(reproduce, "fit_and_score", score)
+    monkeypatch.setattr(experiments, "fit_and_score", score)
     rows = run("table2", tmp_path, data_dir=data_dir, datasets=["QSAR"], methods=["RF"], trials=12)
     best = [0.0] * 10
     for row in rows:
@@ -403,8 +404,8 @@ def test_the_exponents_of_a_known_law_are_found(tmp_path):
     ]
     write(tmp_path / "complexity.csv", ("fit_seconds", "svd_seconds"), rows)
     results = Results(tmp_path / "complexity.csv")
-    assert reproduction_page.exponents(results, "literal", "fit_seconds") == pytest.approx((1, 3))
-    assert reproduction_page.exponents(results, "literal", "svd_seconds") == pytest.approx((2, 1))
+    assert reproduction_tables.exponents(results, "literal", "fit_seconds") == pytest.approx((1, 3))
+    assert reproduction_tables.exponents(results, "literal", "svd_seconds") == pytest.approx((2, 1))
 
 
 def test_a_page_without_results_says_so_and_one_that_cannot_be_written_too(tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from scboost_lab.bench import KEY, PROFILE_KEY, WIDE, cpu_ratio, profiled_shapes, ratios, shapes_of
+from scboost_lab.bench import KEY, PROFILE_KEY, WIDE
+from scboost_lab.bench_page import cpu_ratio, profiled_shapes, ratios, shapes_of
 from scboost_lab.default_methods import ALL, AT_OWN, DEFAULT, N_FOLDS
 from scboost_lab.default_results import StudyResults
 from scboost_lab.results import Results
