@@ -72,7 +72,7 @@ CASES = {
         ["validation_fraction=0.999", "300 rows", "X_val"], early_stopping=True, validation_fraction=0.999
     ),
     "infinite X": regressor(["X", "infinity"], given={"X": np.where(X > 2, np.inf, X)}),
-    "texts in an array": regressor(["could not convert"], given={"X": np.full((300, 2), "text")}),
+    "texts in an array": regressor(["X", "dtype <U4", "pandas.DataFrame(X)"], given={"X": np.full((300, 2), "text")}),
     "complex numbers": regressor(["Complex data not supported"], given={"X": X + 1j}),
     "sparse infinity": regressor(["X", "infinity"], given={"X": sparse.csr_array(np.where(X > 2, np.inf, X))}),
     "monotone classes": many(["monotone_constraints", "two classes", "3"], monotone_constraints=[1, 0, 0, 0]),
@@ -122,7 +122,7 @@ def test_drift_of_columns_between_fit_and_predict():
     drifted = {
         "Column 'e' is numeric but was categorical": table.assign(e=1.0),
         "Column 'a' is categorical but was numeric": table.assign(a="text"),
-        "categorical columns; give a table": table.to_numpy(),
+        "categorical columns; pass a table": table.to_numpy(),
         "feature names": table.rename(columns={"a": "z"}),
         "order": table[list("bacde")],
         "Column 'b' has type datetime": table.assign(b=pd.Timestamp("2020-01-01")),

@@ -51,7 +51,7 @@ def cut(folder, n_batches, *columns):
 
 def assert_same_model(one, other, X):
     assert one.n_estimators_ == other.n_estimators_
-    np.testing.assert_array_equal(one._scores(X), other._scores(X))
+    np.testing.assert_array_equal(one._raw_scores(X), other._raw_scores(X))
     assert one.get_booster().get_dump(with_stats=True) == other.get_booster().get_dump(with_stats=True)
     np.testing.assert_array_equal(one.training_log_["loss"], other.training_log_["loss"])
 
@@ -73,7 +73,7 @@ def test_batches_give_the_model_of_all_rows_at_once(name, tmp_path):
     estimator, y, weight = named(name)
     X = rounded()[0]
     at_once = copy_of(estimator).fit(X, y, weight)
-    assert len(np.unique(at_once._scores(X))) > 10
+    assert len(np.unique(at_once._raw_scores(X))) > 10
     columns = (X, y) if weight is None else (X, y, weight)
     for n_batches in (1, 4):
         assert_same_model(estimator.fit(cut(tmp_path, n_batches, *columns)), at_once, X)
@@ -89,7 +89,7 @@ def test_tables_with_categories_that_not_every_batch_has(tmp_path):
     estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0)
     batched = copy_of(estimator).fit(cut(tmp_path, 5, table, y))
     at_once = estimator.fit(table, y)
-    assert batched._columns == at_once._columns
+    assert batched._model.encoder == at_once._model.encoder
     np.testing.assert_array_equal(batched.feature_names_in_, table.columns)
     assert_same_model(batched, at_once, table)
 
@@ -99,7 +99,7 @@ def test_sparse_rows(tmp_path):
     S = sparse.csr_matrix(np.nan_to_num(X) * (X > 0))
     estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0)
     batched = copy_of(estimator).fit(cut(tmp_path, 4, S, y))
-    assert batched._sparse
+    assert batched._model.encoder.sparse
     assert_same_model(batched, estimator.fit(S, y), S)
 
 
@@ -199,7 +199,7 @@ def test_bins_and_vectors_are_in_files_during_the_fit_and_nothing_is_left(tmp_pa
     seen = []
 
     def look(model):
-        state = model._training.state
+        state = model._resumable.training.state
         seen.extend(memory_of(array) for array in (state.F, state.projector.histories[0]._H))
         seen.append([file.name.partition("-")[0] for file in tmp_path.glob("*/*")])
 
@@ -257,15 +257,15 @@ X, Y = rounded()
 GOOD = [(X[:500], TWO[:500]), (X[500:900], TWO[500:900]), (X[900:], TWO[900:])]
 INFINITE = np.where(np.arange(6) == 2, np.inf, X[500:900])
 BAD = {
-    "shuffled": (changing(GOOD, GOOD, GOOD[::-1]), ValueError, "Batch 0 is not what it was the first time"),
-    "fewer": (changing(GOOD, GOOD[:2]), ValueError, "fewer batches than the first time"),
-    "more": (changing(GOOD[:2], GOOD), ValueError, "Batch 2 is not what it was the first time"),
+    "shuffled": (changing(GOOD, GOOD, GOOD[::-1]), ValueError, "Batch 0 differs from the first pass in y"),
+    "fewer": (changing(GOOD, GOOD[:2]), ValueError, "fewer batches than in the first pass"),
+    "more": (changing(GOOD[:2], GOOD), ValueError, "Batch 2 differs from the first pass in y"),
     "no tuple": (lambda: [X, X], TypeError, r"Batch 0 must be \(X, y\) or \(X, y, sample_weight\), got a ndarray"),
-    "no rows": (list, ValueError, "The batches have 0 rows"),
-    "no weight": (lambda: [(*GOOD[0], np.zeros(500))], ValueError, "The batches have 0 rows with positive weight"),
+    "no rows": (list, ValueError, "The batches have 0 samples"),
+    "no weight": (lambda: [(*GOOD[0], np.zeros(500))], ValueError, "The batches have 0 samples with positive weight"),
     "lengths": (lambda: [GOOD[0], (X, TWO[:5])], ValueError, "Batch 1: y has 5 entries but X has 1500 rows"),
     "columns": (lambda: [GOOD[0], (X[:, :4], TWO)], ValueError, "Batch 1: X has 4 features"),
-    "kinds": (lambda: [GOOD[0], (sparse.csr_matrix(X), TWO)], TypeError, "Batch 1 has a sparse matrix as X"),
+    "kinds": (lambda: [GOOD[0], (sparse.csr_matrix(X), TWO)], TypeError, "Batch 1: X is a sparse matrix, unlike"),
     "weights": (lambda: [GOOD[0], (X, TWO, WEIGHT)], ValueError, "Batch 1 has weights, unlike those before"),
     "labels": (lambda: [GOOD[0], (X, THREE)], TypeError, "y has labels of several types"),
     "no label": (lambda: [(X, np.where(TWO, np.nan, 1.0))], ValueError, "Batch 0: Input y contains NaN"),

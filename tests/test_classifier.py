@@ -348,7 +348,7 @@ def test_permuted_validation_labels_do_not_change_a_tree(params):
     X_val, y_val = two_classes(n=100, seed=1)
     shuffled = np.random.default_rng(0).permutation(y_val)
     models = [model_of(params).fit(X2, y2, X_val=X_val, y_val=labels) for labels in (y_val, shuffled)]
-    a, b = (model._ensemble.contributions(X2) for model in models)
+    a, b = (model._model.ensemble.contributions(X2) for model in models)
     assert len(a) == len(b) == 8
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(models[0].weights_, models[1].weights_)
@@ -362,9 +362,9 @@ def test_held_out_rows_reach_no_tree():
     alone = model_of({}, learning_rate=0.3).fit(X2[rest], y2[rest])
     given_rows = model_of({"weighting": "nonnegative"}, learning_rate=0.3)
     given_rows.fit(X2[rest], y2[rest], X_val=X2[held_out], y_val=y2[held_out])
-    np.testing.assert_array_equal(given_rows._ensemble.contributions(X2), alone._ensemble.contributions(X2))
+    np.testing.assert_array_equal(given_rows._model.ensemble.contributions(X2), alone._model.ensemble.contributions(X2))
     inside = model_of({"weighting": "nonnegative"}, learning_rate=0.3).fit(X2, y2)
-    np.testing.assert_array_equal(inside._ensemble.contributions(X2), alone._ensemble.contributions(X2))
+    np.testing.assert_array_equal(inside._model.ensemble.contributions(X2), alone._model.ensemble.contributions(X2))
     np.testing.assert_array_equal(inside.weights_, given_rows.weights_)
 
 

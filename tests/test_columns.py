@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from scboost._data.encoder import Encoder
+from scboost._data.tables import as_table
 from scboost._xgboost import version
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.columns import Columns, is_table
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -108,7 +109,7 @@ def test_libraries_agree_on_any_text(values, data):
         lambda v: pl.DataFrame({"a": pl.Series(v, dtype=pl.String)}),
         lambda v: pa.table({"a": pa.array(v, pa.string())}),
     )
-    codes = [Columns.learn(make(values)).encode(make(later)) for make in makers]
+    codes = [Encoder.learn(make(values)).encode(make(later)) for make in makers]
     np.testing.assert_array_equal(codes[0], codes[1])
     np.testing.assert_array_equal(codes[0], codes[2])
     known = sorted({v for v in values if v is not None})
@@ -208,7 +209,7 @@ def test_polars_and_arrow_refuse_the_same_kinds():
         with pytest.raises(TypeError, match=r"(?i)column 'odd' has type date"):
             SCBoostRegressor(**FAST).fit(frame, np.arange(4.0))
     with pytest.raises(TypeError, match=r"LazyFrame.*collect\(\)"):
-        is_table(pl.LazyFrame({"a": [1]}))
+        as_table(pl.LazyFrame({"a": [1]}))
 
 
 def test_numbers_beyond_single_precision():

@@ -142,7 +142,7 @@ def test_unseen_categories_and_numbers_outside_of_the_table():
     close(session.run(None, {"X": encode_features(model, unseen)})[0], model.predict(unseen))
     rows = encode_features(model, table)
     rows[:, 1] = np.resize([-1, 70, 71, 1e6, np.nan], len(rows))
-    close(session.run(None, {"X": rows})[0], model._ensemble.scores(rows)[0])
+    close(session.run(None, {"X": rows})[0], model._model.ensemble.scores(rows)[0])
 
 
 def test_several_quantiles():

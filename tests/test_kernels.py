@@ -136,7 +136,7 @@ def test_a_fit_of_many_rows_remembers_leaf_numbers(monkeypatch):
     seen = []
 
     def look(model):
-        seen.append(len(model._training.state.projector.histories[0]._leaves))
+        seen.append(len(model._resumable.training.state.projector.histories[0]._leaves))
 
     SCBoostClassifier(n_estimators=7, memory=5, n_jobs=1, callbacks=[look]).fit(X, X[:, 0] > X[:, 1])
     assert seen == [1, 2, 3, 4, 5, 5, 5]

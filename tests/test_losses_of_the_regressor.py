@@ -105,7 +105,7 @@ def test_one_round_of_several_quantiles_is_one_round_of_each():
     several = SCBoostRegressor(loss="quantile", quantile=[0.2, 0.7], **given).fit(X, y)
     for k, quantile in enumerate([0.2, 0.7]):
         alone = SCBoostRegressor(loss="quantile", quantile=quantile, **given).fit(X, y)
-        np.testing.assert_allclose(several._scores(X)[k], alone.predict(X), rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(several._raw_scores(X)[k], alone.predict(X), rtol=1e-4, atol=1e-3)
 
 
 class LogCosh(Loss):

@@ -82,7 +82,8 @@ def scores(model, X):
 
 def native_rows(model, X):
     """Rows as plain XGBoost takes them: codes, because XGBoost before 3.4 reads names in other scripts wrongly."""
-    types = ["c" if c else "float" for c in model._categorical] if model._categorical is not None else None
+    categorical = model._model.encoder.categorical
+    types = None if categorical is None else ["c" if c else "float" for c in categorical]
     return xgb.DMatrix(encode_features(model, X), feature_types=types, enable_categorical=True)
 
 
@@ -340,8 +341,8 @@ FORGERIES = {
     "classes": (_fitted("classes_", {"array": "U", "values": ["a", "a", "b"]}), "a class comes twice"),
     "too few classes": (_fitted("classes_", {"array": "U", "values": ["a", "b"]}), "there are not 3 classes"),
     "columns": (_fitted("n_features_in_", 4), "n_features_in_ is not 5"),
-    "method": (_fitted("predict", 4), "unknown attribute 'predict'"),
-    "property": (_fitted("weights_", 4), "not an attribute of its own"),
+    "method": (_fitted("predict", 4), r"unknown attributes \['predict'\]"),
+    "property": (_fitted("weights_", 4), "unknown attributes"),
     "weights": (_array("weights", lambda w: 2 * w), "not that of these weights"),
     "fewer weights": (_array("weights", lambda w: w[:-1]), "trees for 6 rounds"),
     "infinite weights": (_array("weights", lambda w: w * np.inf), "not finite"),
@@ -365,7 +366,7 @@ FORGERIES = {
 def test_a_forged_file_with_the_right_checksum_is_refused(name, tmp_path):
     model, _ = fitted("classes")
     change, problem = FORGERIES[name]
-    document = with_own(model_file.to_document(model), change)
+    document = with_own(model_file.to_document(model._model, model.get_params(deep=False)), change)
     path = tmp_path / "forged.ubj"
     path.write_bytes(resealed(document))
     with pytest.raises(ValueError, match=problem):
@@ -374,12 +375,12 @@ def test_a_forged_file_with_the_right_checksum_is_refused(name, tmp_path):
 
 def test_a_forged_tree_with_the_right_checksum_is_refused(tmp_path):
     model, _ = fitted("classes")
-    document = copy.deepcopy(model_file.to_document(model))
+    document = copy.deepcopy(model_file.to_document(model._model, model.get_params(deep=False)))
     document.trees[4]["split_conditions"][-1] += 1
     (tmp_path / "a.ubj").write_bytes(resealed(document))
     with pytest.raises(ValueError, match="not that of these weights"):
         load_model(tmp_path / "a.ubj")
-    document = copy.deepcopy(model_file.to_document(model))
+    document = copy.deepcopy(model_file.to_document(model._model, model.get_params(deep=False)))
     document.trees[4]["left_children"][0] = 0
     (tmp_path / "a.ubj").write_bytes(resealed(document))
     with pytest.raises(ValueError, match="corrupt: in tree 4, a child"):

@@ -115,7 +115,7 @@ def test_weights_of_many_classes_are_those_of_scipy():
     params = {**FAST, "covariance_penalty": 0.1, "weight_ridge": 0.05}
     plain = SCBoostClassifier(**params).fit(X, y)
     model = SCBoostClassifier(**params, weighting="nonnegative").fit(X, y, X_val=new, y_val=labels)
-    H = plain._ensemble.contributions(new).astype(float) * plain.weights_[:, :, None]
+    H = plain._model.ensemble.contributions(new).astype(float) * plain.weights_[:, :, None]
     C = sum(np.cov(H[:, k], bias=True) for k in range(3))
 
     def objective(z):

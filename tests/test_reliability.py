@@ -197,8 +197,8 @@ def test_whole_weights_are_repetitions_in_every_kind_of_fit(task, params):
     rows = np.repeat(np.arange(300), weight)
     validation = {"X_val": Z[::3], "y_val": target[::3]} if "n_iter_no_change" in params else {}
     model = cls(**{**FAST, **own, **params, "n_estimators": 4, "max_leaves": 5})
-    weighted = model.fit(Z, target, sample_weight=weight, **validation)._scores(Z)
-    repeated = model.fit(Z[rows], target[rows], **validation)._scores(Z)
+    weighted = model.fit(Z, target, sample_weight=weight, **validation)._raw_scores(Z)
+    repeated = model.fit(Z[rows], target[rows], **validation)._raw_scores(Z)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
 
 
@@ -209,8 +209,8 @@ def test_whole_weights_are_repetitions_under_monotone_constraints(task):
     weight = np.where(np.arange(300) % 3, 0, 1 + np.arange(300) % 20)
     rows = np.repeat(np.arange(300), weight)
     model = cls(**{**FAST, **own, "monotone_constraints": [-1] * Z.shape[1]})
-    weighted = model.fit(Z, target, sample_weight=weight)._scores(Z)
-    repeated = model.fit(Z[rows], target[rows])._scores(Z)
+    weighted = model.fit(Z, target, sample_weight=weight)._raw_scores(Z)
+    repeated = model.fit(Z[rows], target[rows])._raw_scores(Z)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
 
 
@@ -230,8 +230,8 @@ def test_whole_weights_are_repetitions_under_monotone_constraints(task):
 def test_splits_near_the_least_gain_of_xgboost_are_taken_with_weights_as_with_repeated_rows(params, x, amounts, weight):
     Z = np.array(x)[:, None]
     model = SCBoostRegressor(n_estimators=2, n_jobs=1, random_state=0, **params)
-    weighted = model.fit(Z, amounts, sample_weight=weight)._scores(Z)
-    repeated = model.fit(np.repeat(Z, weight, axis=0), np.repeat(amounts, weight))._scores(Z)
+    weighted = model.fit(Z, amounts, sample_weight=weight)._raw_scores(Z)
+    repeated = model.fit(np.repeat(Z, weight, axis=0), np.repeat(amounts, weight))._raw_scores(Z)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
 
 

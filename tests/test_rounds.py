@@ -238,7 +238,7 @@ def test_splitters_are_taken_as_they_are():
         SCBoostClassifier(**params).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match=r"groups must have shape \(300,\).*got \(299,\)"):
         SCBoostClassifier(cv=GroupKFold(3), **params).fit(X, y, groups=groups[1:])
-    with pytest.raises(ValueError, match="this fit has none"):
+    with pytest.raises(ValueError, match="no cross-validation is run"):
         SCBoostClassifier(n_estimators=5, **params).fit(X, y, groups=groups)
 
 
@@ -375,8 +375,8 @@ def test_rounds_are_added_to_a_model(task, tmp_path):
         assert second.n_estimators_ == len(second.weights_) == 11
         stages = list(second.staged_predict(X))
         np.testing.assert_array_equal(stages[5], list(first.staged_predict(X))[5])
-        scores = first._ensemble.scores(first._encode(X[:200]))
-        assert second.training_log_["loss"][0] == pytest.approx(first._loss.mean(y[:200], scores), rel=1e-5)
+        scores = first._model.ensemble.scores(first._model.encode(X[:200]))
+        assert second.training_log_["loss"][0] == pytest.approx(first._model.loss.mean(y[:200], scores), rel=1e-5)
         assert np.all(np.diff(second.training_log_["loss"]) < 0)
     assert first.n_estimators_ == 6
 

@@ -95,7 +95,7 @@ def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
     vague = mock.patch("scboost.estimators.base.check_together", side_effect=ValueError("something is wrong"))
     with vague:
         assert "names no parameter" in soak.judge(case, ["finite"])[2]
-    late = mock.patch("scboost.estimators.base.SCBoost._finish", side_effect=ValueError("cv is wrong"))
+    late = mock.patch("scboost.estimators.base._fitted_model", side_effect=ValueError("cv is wrong"))
     with late:
         assert "refused after 3 trees" in soak.judge(case, ["finite"])[2]
 

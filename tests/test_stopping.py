@@ -105,7 +105,7 @@ def test_permuted_validation_labels_change_no_tree(task, params):
         labels = np.random.default_rng(seed).permutation(y[200:])
         model = cls(**{**FAST, **own, **params}, n_iter_no_change=50)
         model.fit(X[:200], y[:200], X_val=X[200:], y_val=labels)
-        trees.append(model._training if hasattr(model, "_training") else model._ensemble.contributions(X))
+        trees.append(model._model.ensemble.contributions(X))
     np.testing.assert_array_equal(*trees)
 
 
@@ -128,7 +128,7 @@ def test_held_out_rows_change_no_tree():
         spoilt_y[held_out] -= 100
         second = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(spoilt_X, spoilt_y)
     assert len(seen) == 2
-    np.testing.assert_array_equal(first._ensemble.contributions(X), second._ensemble.contributions(X))
+    np.testing.assert_array_equal(first._model.ensemble.contributions(X), second._model.ensemble.contributions(X))
     assert first.intercept_ == second.intercept_
 
 
@@ -318,7 +318,7 @@ def test_an_interrupt_in_a_fold_leaves_no_model():
     model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_data="fold_average", callbacks=[interrupt])
     with pytest.raises(KeyboardInterrupt, match="there is no model yet"):
         model.fit(X, y)
-    assert not hasattr(model, "_ensemble")
+    assert model._model is None
 
 
 def test_a_failed_fit_is_no_fit():

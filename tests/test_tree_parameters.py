@@ -111,7 +111,7 @@ def test_columns_are_drawn_for_each_split():
     for share in (1.0, 0.25):  # one of four columns at each split
         given = {"n_estimators": 20, "learning_rate": 0.001, "random_state": 0, "n_jobs": 1, "projection_strength": 0.0}
         model = SCBoostRegressor(colsample_bynode=share, max_leaves=4, exploration=0.0, **given).fit(X, y)
-        used = [tree["split_indices"][tree["left_children"] != -1] for tree in model._ensemble._trees]
+        used = [tree["split_indices"][tree["left_children"] != -1] for tree in model._model.ensemble._trees]
         shares[share] = np.mean(np.concatenate(used) == 0)
     assert shares[1.0] > 0.9
     assert shares[0.25] == pytest.approx(0.25, abs=0.08)

@@ -171,7 +171,7 @@ def test_workers_join_their_categories():
     parts = [Part(frame.iloc[rows], y[rows]) for rows in cut(len(y), [420])]
     shared, _ = fit_shared(estimator, parts)
     alone = estimator.fit(frame, y)
-    assert shared._columns == alone._columns
+    assert shared._model.encoder == alone._model.encoder
     np.testing.assert_array_equal(shared.feature_names_in_, alone.feature_names_in_)
     np.testing.assert_allclose(shared.predict_proba(frame), alone.predict_proba(frame), atol=1e-6)
 
@@ -240,7 +240,7 @@ def test_three_collective_calls_a_round():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda part: Part(part.X[:, :4], part.y), "Partitions of X differ.*6 columns.*worker 1 a array of 4"),
+        (lambda part: Part(part.X[:, :4], part.y), "partitions of X differ.*array of 6 features.*array of 4"),
         (lambda part: Part(np.where(np.isnan(part.X), np.inf, part.X), part.y), "infinity"),
         (lambda part: Part(part.X, part.y[:-1]), "y has 899 entries but X has 900 rows"),
         (lambda part: Part(part.X, part.y.astype(str)), "labels of several types"),

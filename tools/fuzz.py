@@ -137,17 +137,22 @@ def originals() -> list[Original]:
     found = []
     for name, (model, rows, target) in made.items():
         model.fit(rows, target)
-        document = model_file.to_document(model)
+        document = _document(model)
         files = document.encode(), document.encode_json()
-        loss = model._loss if isinstance(model._loss, _OwnLoss) else None  # noqa: SLF001
+        own = model.__fitted_model__().loss
+        loss = own if isinstance(own, _OwnLoss) else None
         scores = raw_scores(model, rows)
         found.append(Original(name, model, rows, scores, pickle.dumps(document.content), files, loss))
     return found
 
 
+def _document(model: Any) -> Document:
+    return model_file.to_document(model.__fitted_model__(), model.get_params(deep=False))
+
+
 def raw_scores(model: Any, X: Any) -> Any:
     """Raw scores, of shape (n, K)."""
-    return model._scores(X).T  # noqa: SLF001
+    return model._raw_scores(X).T  # noqa: SLF001
 
 
 # --- mutation --------------------------------------------------------------------------------------------------------
@@ -330,7 +335,7 @@ def judge(original: Original, data: bytes, *, sealed: bool) -> str:
 def _judge_forgery(model: Any, data: bytes, loss: Loss | None) -> str:
     document = Document.decode(data)
     X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
-    ensemble = model._ensemble  # noqa: SLF001
+    ensemble = model.__fitted_model__().ensemble
     ensemble.n_jobs = 1
     scores = ensemble.scores(X).T
     assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
@@ -339,8 +344,8 @@ def _judge_forgery(model: Any, data: bytes, loss: Loss | None) -> str:
     margin = native.inplace_predict(X, predict_type="margin", validate_features=False).reshape(scores.shape)
     size = 1 + np.abs(scores).max() + np.abs(ensemble.intercept).max()
     assert np.allclose(margin, scores, rtol=1e-4, atol=1e-5 * size), "XGBoost reads another model"  # noqa: S101
-    again = model_file.from_document(model_file.parse(model_file.to_document(model).encode()), loss)
-    assert np.array_equal(again._ensemble.scores(X).T, scores), "saving changes the model"  # noqa: S101, SLF001
+    again = model_file.from_document(model_file.parse(_document(model).encode()), loss)
+    assert np.array_equal(again.__fitted_model__().ensemble.scores(X).T, scores), "saving changes the model"  # noqa: S101
     return "sound"
 
 

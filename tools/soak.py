@@ -193,7 +193,7 @@ def _scores(case: Case, model: Any, *, kind: str = "", X: Array | None = None) -
 
 
 def _raw(model: Any, rows: Any) -> Array:
-    return np.asarray(model._scores(rows)[0])  # noqa: SLF001 - predictions of counts hide it behind the exponential
+    return np.asarray(model._raw_scores(rows)[0])  # noqa: SLF001 - predictions of counts hide it behind the exponential
 
 
 def _new_rows(case: Case) -> Array:

@@ -116,11 +116,7 @@ class _OnDask(SCBoost):
             (f"{name}_val", v) for name, v in zip(_PARTS, (X_val, y_val, sample_weight_val), strict=True)
         )
         outcome = _Fit(self.client, local, timeout).run(training, validation, resume)
-        fitted = outcome.into(self)
-        self._forget()
-        for name, value in vars(fitted).items():
-            if name.endswith("_") or name.startswith("_"):
-                setattr(self, name, value)
+        self.__with_fitted_model__(outcome.into(self).__fitted_model__())
         self.traffic_ = outcome.traffic
         return self
 
@@ -137,11 +133,7 @@ class _OnDask(SCBoost):
         SCBoostClassifier or SCBoostRegressor
             Of :mod:`scboost`, with the same predictions and the same model file.
         """
-        check_is_fitted(self)
-        local = self._unfitted_local()
-        own = {"_client", "traffic_", *self.get_params(deep=False)}
-        local.__dict__.update({name: value for name, value in vars(self).items() if name not in own})
-        return local
+        return self._unfitted_local().__with_fitted_model__(self.__fitted_model__())
 
     def _lazily(self, X: Any, method: str, dtype: Any, columns: list[Any] | None = None) -> Any:
         """Call a method of the local model on each partition, when its result is asked for.

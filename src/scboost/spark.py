@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from scboost._model.document import Document
 from scboost._xgboost import import_xgboost
 from scboost.boosting.workers import WorkerError
 from scboost.estimators import classifier, regressor
@@ -30,7 +31,7 @@ from scboost.estimators.base import SCBoost
 from scboost.estimators.checkpoint import Checkpoint
 from scboost.estimators.migration import advice
 from scboost.estimators.model_file import from_document, parse, to_document
-from scboost.estimators.parameters import check_shareable, check_together
+from scboost.estimators.parameters import check_shareable, check_together, thread_count
 from scboost.estimators.sharing import Outcome, Part, fit_part, predictions
 from scboost.xgb.collective import tracking
 
@@ -453,6 +454,10 @@ class _SparkModel(Model, _Columns, MLReadable, MLWritable):  # type: ignore[misc
         return result.drop(answer)
 
 
+def _document(local: SCBoost) -> Document:
+    return to_document(local.__fitted_model__(), local.__stored_parameters__())
+
+
 class _Writer(MLWriter):  # type: ignore[misc]
     def __init__(self, instance: _SparkModel) -> None:
         super().__init__()
@@ -464,7 +469,7 @@ class _Writer(MLWriter):  # type: ignore[misc]
         java, context = self.sc._jvm, self.sc._jsc  # noqa: SLF001 - the only way there
         target = java.org.apache.hadoop.fs.Path(path, _FILE)
         stream = target.getFileSystem(context.hadoopConfiguration()).create(target)
-        stream.write(to_document(self._instance.to_local()).encode())
+        stream.write(_document(self._instance.to_local()).encode())
         stream.close()
 
 
@@ -497,7 +502,7 @@ class SCBoostClassificationModel(_SparkModel, _Probabilistic):
         return bool(self._local.classes_.dtype.kind in "biuf")
 
     def _predict(self, X: Any) -> dict[str, Any]:
-        labels, probabilities, scores = predictions(self._local, X)
+        labels, probabilities, scores = predictions(self._local.__fitted_model__(), X, thread_count(self._local.n_jobs))
         raw = np.stack([-scores[0], scores[0]], axis=1) if len(scores) == 1 else scores.T
         label = labels.astype(np.float64) if self._numbered() else labels
         return {"prediction": label, "probability": probabilities, "raw": raw.astype(np.float64)}

@@ -36,8 +36,8 @@ def columns_of(model: Any, source: Source) -> tuple[list[str], Kinds]:
             )
     else:
         columns = [str(name) for name in names]
-    known = model._columns  # noqa: SLF001 - the estimators' own part
-    is_category = np.zeros(len(columns), bool) if known is None else known.categorical
+    known = model.__fitted_model__().encoder.categorical
+    is_category = np.zeros(len(columns), bool) if known is None else known
     categorical = frozenset(name for name, c in zip(columns, is_category, strict=True) if c)
     return columns, Kinds(numeric=frozenset(columns) - categorical, categorical=categorical)
 

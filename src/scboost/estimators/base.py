@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray, stored
-from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
+from scboost._arrays import ArrayLike, FloatArray, IntArray, stored
+from scboost._data.encoder import Encoder, InputRules
+from scboost._model.fitted import FittedModel, Selection, new_ensemble
+from scboost._model.reader import read_trees
 from scboost.boosting.history import Projector
 from scboost.boosting.learners import EstimatorEngine
 from scboost.boosting.loop import Settings, spectral_projector
-from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows, Training
 from scboost.boosting.workers import agreed, workers
 from scboost.diagnostics import EnsembleReader
 from scboost.estimators.batches import OpenBatches, opened
 from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
-from scboost.estimators.columns import Columns
 from scboost.estimators.fitting import (
     EngineMaker,
     Fitted,
-    NoModelYet,
     Trainer,
     can_choose_rounds,
     check_classes,
@@ -38,9 +39,10 @@ from scboost.estimators.fitting import (
     make_folds,
 )
 from scboost.estimators.intake import (
+    Target,
     check_size,
-    encode,
     interaction_groups,
+    learn_features,
     monotone_signs,
     target_vector,
     used_groups,
@@ -58,10 +60,8 @@ from scboost.estimators.parameters import (
     make_plan,
     thread_count,
 )
-from scboost.estimators.resuming import Identity, check_base
-from scboost.estimators.trees import read_trees, reweight_trees
+from scboost.estimators.resuming import Identity, Resumable, check_base
 from scboost.xgb.engine import XGBoostEngine
-from scboost.xgb.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
     import xgboost
@@ -69,17 +69,8 @@ if TYPE_CHECKING:
     from scboost.weighting import Weights
 
 
-def _read_if_path(model: Any) -> Any:
-    if not isinstance(model, str | os.PathLike):
-        return model
-    from scboost.estimators.model_file import load_model
-
-    return load_model(model)
-
-
+_T = TypeVar("_T")
 _Self = TypeVar("_Self", bound="SCBoost")
-# Attributes that a fit sets beside those that end in an underscore.
-_SET_BY_FIT = ("_columns", "_ensemble", "_identity", "_loss", "_n_rounds_asked", "_sparse", "_training")
 
 
 class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -90,16 +81,9 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     _doc_link_module = "scboost"
     _doc_link_template = "https://scboost.github.io/scboost/api/generated/scboost.{estimator_name}.html"
 
-    if TYPE_CHECKING:  # set by fit
-        n_features_in_: int
-        weighting_result_: Weights
-        _columns: Columns | None
-        _ensemble: Ensemble
-        _identity: Identity
-        _loss: Loss
-        _n_rounds_asked: int | str
-        _sparse: bool
-        _training: Training
+    # The fitted state, all of it.
+    _model: FittedModel | None = None
+    _resumable: Resumable | None = None  # with warm_start=True only
 
     def __init__(
         self,
@@ -189,12 +173,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.verbose = verbose
 
     @abstractmethod
-    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
-        """Return the training rows, with the target as the loss takes it, and the loss."""
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
+        """Return the training samples, with the target as the loss takes it, the loss and the classes."""
 
     @abstractmethod
-    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
-        """Return the validation rows, with the target as the loss takes it."""
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, target: Target) -> Rows:
+        """Return the validation samples, with the target as the loss takes it."""
 
     def set_params(self: _Self, **params: Any) -> _Self:  # noqa: PYI019 - typing.Self came with Python 3.11
         """Set parameters, as in scikit-learn.
@@ -264,29 +248,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The fitted estimator. If the fit is interrupted from the keyboard, the estimator keeps the rounds finished;
             if it fails, the estimator is what it was before.
         """
-        before = dict(vars(self))
-        resume: Training | None = before.get("_training") if self.warm_start else None
-        try:
-            if resume is None:
-                self._forget()
-            base = _read_if_path(init_model)
-            with opened(X_val) as rows_val, opened(X, with_vectors=not self.warm_start) as rows:
-                self._fit(rows, y, sample_weight, (rows_val, y_val, sample_weight_val), groups, resume, base)
-        except BaseException as error:
-            if not isinstance(error, KeyboardInterrupt) or isinstance(error, NoModelYet):
-                self.__dict__.clear()
-                self.__dict__.update(before)
-            raise
-        finally:
-            if not self.warm_start:
-                self.__dict__.pop("_training", None)
+        resume = self._resumable if self.warm_start else None
+        base = None if init_model is None else _fitted(init_model)
+        with opened(X_val) as samples_val, opened(X, with_vectors=not self.warm_start) as samples:
+            self._fit(samples, y, sample_weight, (samples_val, y_val, sample_weight_val), groups, resume, base)
         return self
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit has set."""
-        for name in list(vars(self)):
-            if name in _SET_BY_FIT or (name.endswith("_") and not name.startswith("_")):
-                delattr(self, name)
 
     def _fit(
         self,
@@ -295,8 +261,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
         groups: ArrayLike | None,
-        resume: Training | None,
-        base: Any,
+        resume: Resumable | None,
+        base: SCBoost | None,
     ) -> None:
         with agreed():
             check_together(self)
@@ -309,20 +275,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 if hasattr(callback, "begin") and workers().rank == 0:
                     callback.begin(self)
             X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups)
-        if isinstance(X, OpenBatches):
-            rows, loss = self._learn_batches(X, base)
-        else:
-            matrix = encode(self, X, fitting=True, like=base)
-            with agreed():
-                target = target_vector(y, matrix)
-            rows, loss = self._learn_target(target, matrix, sample_weight)
+        base_model = None if base is None else base.__fitted_model__()
+        encoder, target = self._learn(X, y, sample_weight, None if base_model is None else base_model.encoder)
+        rows, loss = target.rows, target.loss
         if workers().size > 1 and rows.count() < 2:
             raise ValueError(f"X has {rows.count()} rows with positive weight on all workers; at least 2 are needed.")
         with agreed():
-            validation = self._given_validation(*validation_data, loss)
+            validation = self._given_validation(*validation_data, encoder, target)
         seed = workers().gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
         if resume is not None:
-            seed = resume.settings.seed
+            seed = resume.training.settings.seed
         plan = make_plan(
             self,
             loss,
@@ -330,29 +292,39 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             seed,
             has_validation=validation is not None,
             has_base=base is not None,
-            most_categories=0 if self._columns is None else self._columns.most_categories,
+            most_categories=encoder.max_categories,
         )
         if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss):
             plan = plan.without_choosing(FAST_ROUNDS)
         if base is not None:
-            check_base(self, base, loss, plan)
+            check_base(self, base, encoder, target, plan)
+        identity: Identity | None = None
+        training: Training | None = None
         if self.warm_start or self.callbacks:
-            identity = Identity.of(self, rows, validation)
-            if resume is not None:
-                self._identity.check_same(identity)
-                self._check_more_rounds(resume, plan)
-            self._identity = identity
-        self._loss = loss
+            identity = Identity.of(self, encoder, rows, validation)
+        if resume is not None and identity is not None:
+            resume.identity.check_same(identity)
+            self._check_more_rounds(resume.training, plan)
+            training = copy.deepcopy(resume.training)  # if this fit fails, the state of the last one is still there
         tasks = Tasks(self, X, y, sample_weight, plan.n_rounds)
+        view = copy.copy(self)  # what callbacks see: this estimator with the model so far
+        n_rounds_asked: int | str = plan.n_rounds
+
+        def set_model(estimator: SCBoost, training: Training, outcome: Fitted | None = None) -> SCBoost:
+            resumable = None if identity is None else Resumable(training, identity, n_rounds_asked)
+            return estimator.__with_fitted_model__(_fitted_model(encoder, target, training, outcome), resumable)
 
         def observe(n_rounds: int, label: str, kept: bool) -> RoundObserver:
+            nonlocal n_rounds_asked
             if kept:
-                self._n_rounds_asked = n_rounds if plan.stopping is None else self.n_estimators
-            return RoundObserver(self, tasks if kept else None, n_rounds, label, self._publish if kept else None)
+                n_rounds_asked = n_rounds if plan.stopping is None else self.n_estimators
+            publish = functools.partial(set_model, view) if kept else None
+            return RoundObserver(self, tasks if kept else None, n_rounds, label, publish)
 
-        make_engine = self._make_engine(loss.n_outputs, plan)
-        measure = self._make_metric(loss, plan)
-        trainer = Trainer(plan, loss, make_engine, self._make_ensemble(loss), self.make_projector, observe, measure)
+        make_engine = self._make_engine(encoder, loss.n_outputs, plan)
+        measure = self._make_metric(target, plan)
+        make_ensemble = functools.partial(new_ensemble, encoder, loss, of_trees=self.estimator is None)
+        trainer = Trainer(plan, loss, make_engine, make_ensemble, self.make_projector, observe, measure)
         if plan.uses_folds:
             if validation is not None:
                 raise ValueError(
@@ -360,30 +332,44 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                     "turn; use weighting_data='holdout'."
                 )
             if groups is not None:
-                groups = used_groups(groups, matrix, sample_weight)
+                groups = used_groups(groups, _num_samples(X), sample_weight)
             fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups, kept))
         else:
             if groups is not None:
-                raise ValueError("groups say how cv cuts folds, but this fit has none; use n_estimators='auto'.")
+                raise ValueError("groups was given but no cross-validation is run; use n_estimators='auto'.")
             if validation is None and plan.needs_validation:
-                labels = getattr(self, "classes_", None)
-                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, labels)
+                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, target.classes)
             elif validation is not None and plan.weighting is not None:
                 check_classes(validation, loss, plan)
-            trees = None if base is None else base._ensemble
-            fitted = trainer.fit(rows, validation, resume=resume, base=trees)
-        self._publish(fitted.training)
-        self._finish(fitted)
-        tasks.end_fit()
+            trees = None if base_model is None else base_model.ensemble
+            fitted = trainer.fit(rows, validation, resume=training, base=trees)
+        set_model(self, fitted.training, fitted)
+        if not self.warm_start:
+            self._resumable = None
+        tasks.end_fit(self)
         if fitted.training.interrupted:
             raise KeyboardInterrupt(f"the model keeps the {fitted.training.ensemble.n_rounds} rounds finished so far")
 
-    def _learn_batches(self, batches: OpenBatches, base: Any) -> tuple[Rows, Loss]:
-        y, sample_weight = batches.read(self, fitting=True, like=base)
-        rows, loss = self._learn_target(y, batches, sample_weight)
-        return Rows(batches, stored(rows.y), None if rows.weight is None else stored(rows.weight)), loss
+    def _learn(
+        self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None, like: Encoder | None
+    ) -> tuple[Encoder, Target]:
+        """Learn features and target from the training set."""
+        if isinstance(X, OpenBatches):
+            encoder, labels, weight = X.learn(self._input_rules(), like)
+            target = self._learn_target(labels, X, weight)
+            rows = target.rows
+            kept = Rows(X, stored(rows.y), None if rows.weight is None else stored(rows.weight))
+            return encoder, replace(target, rows=kept)
+        encoder, matrix = learn_features(X, self._input_rules(), like, type(self).__name__)
+        with agreed():
+            labels = target_vector(y, matrix)
+        return encoder, self._learn_target(labels, matrix, sample_weight)
 
-    def _make_metric(self, loss: Loss, plan: Plan) -> Metric | None:
+    def _input_rules(self) -> InputRules:
+        allowed = self.__sklearn_tags__().input_tags
+        return InputRules(np.float32 if self.estimator is None else np.float64, allowed.allow_nan, allowed.sparse)
+
+    def _make_metric(self, target: Target, plan: Plan) -> Metric | None:
         if self.early_stopping_metric is None:
             return None
         if plan.stopping is None and plan.choosing is None:
@@ -391,10 +377,15 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"early_stopping_metric={self.early_stopping_metric!r} needs rows that choose the number of rounds or "
                 "stop the fit: use n_estimators='auto', with 20 rows or more that differ, or early_stopping=True."
             )
-        return Metric(self.early_stopping_metric, loss, getattr(self, "classes_", None))
+        return Metric(self.early_stopping_metric, target.loss, target.classes)
 
     def _given_validation(
-        self, X: ArrayLike | None, y: ArrayLike | None, sample_weight: ArrayLike | None, loss: Loss
+        self,
+        X: ArrayLike | None,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        encoder: Encoder,
+        target: Target,
     ) -> Rows | None:
         if X is None and y is None:
             if sample_weight is not None:
@@ -403,14 +394,14 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(X, OpenBatches):
             if y is not None or sample_weight is not None:
                 raise ValueError("X_val is batches, which bring their own y_val and sample_weight_val; leave them out.")
-            labels, weight = X.read(self, fitting=False)
-            return self._validation_rows(labels, X, weight, loss)
+            labels, weight = X.read(encoder)
+            return self._validation_rows(labels, X, weight, target)
         if X is None or y is None:
             raise ValueError("X_val and y_val must be given together.")
-        matrix = encode(self, X, fitting=False)
+        matrix = encoder.encode(X, owner=type(self).__name__, min_samples=0 if workers().size > 1 else 1)
         if self.estimator is None:
             check_size(matrix, "X_val")
-        return self._validation_rows(target_vector(y, matrix, "y_val"), matrix, sample_weight, loss)
+        return self._validation_rows(target_vector(y, matrix, "y_val"), matrix, sample_weight, target)
 
     def _check_more_rounds(self, resume: Training, plan: Plan) -> None:
         done = resume.ensemble.n_rounds
@@ -420,45 +411,18 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "can only grow."
             )
 
-    def _publish(self, training: Training) -> None:
-        """Set the fitted attributes from a training, finished or not."""
-        self._training = training
-        self._ensemble = training.ensemble
-        self.training_log_ = training.log()
-        self.stop_reason_ = training.stop_reason
-        self.n_estimators_ = training.ensemble.n_rounds
-        self.learning_rate_ = training.settings.eta
-        if self.estimator is None:
-            self.max_depth_ = training.offer.depth
-
-    def _finish(self, fitted: Fitted) -> None:
-        self.n_estimators_ = fitted.n_rounds
-        if fitted.weights is not None:
-            self.weighting_result_ = fitted.weights
-        if fitted.choosing_log:
-            self.selection_log_ = fitted.choosing_log
-        offer = fitted.training.offer
-        if offer.columns:
-            self.selected_features_ = np.array(offer.columns, dtype=np.intp)
-        if self._categorical is not None:
-            self.categorical_splits_ = "subset" if offer.groups else "one-vs-rest"
-
     # --- learners --------------------------------------------------------------------------------------------------
 
     def _n_threads(self) -> int:
         return thread_count(self.n_jobs)
 
-    @property
-    def _categorical(self) -> BoolArray | None:
-        return None if self._columns is None else self._columns.categorical
-
-    def _make_engine(self, n_outputs: int, plan: Plan) -> EngineMaker:
+    def _make_engine(self, encoder: Encoder, n_outputs: int, plan: Plan) -> EngineMaker:
         if self.estimator is not None:
             weighted = self.leaf_rule == "newton" or self.subsample < 1
             return lambda rows, _: EstimatorEngine(
                 rows.X, self._make_learner, sample_weighted=weighted or rows.weight is not None
             )
-        names = getattr(self, "feature_names_in_", None)
+        names, categorical = encoder.feature_names, encoder.categorical
         params: dict[str, Any] = {
             "max_leaves": self.max_leaves or 0,
             "grow_policy": "lossguide" if self.max_leaves else "depthwise",
@@ -471,16 +435,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "device": self.device,
         }
         if self.monotone_constraints is not None:
-            signs = monotone_signs(self.monotone_constraints, self.n_features_in_, names, self._categorical)
+            signs = monotone_signs(self.monotone_constraints, encoder.n_features, names, categorical)
             params["monotone_constraints"] = signs
         if self.interaction_constraints is not None:
-            groups = interaction_groups(self.interaction_constraints, self.n_features_in_, names)
+            groups = interaction_groups(self.interaction_constraints, encoder.n_features, names)
             params["interaction_constraints"] = groups
         return lambda rows, offer: XGBoostEngine(
             rows.X,
             n_outputs,
             {**params, "max_depth": offer.depth or 0},
-            categorical=self._categorical,
+            categorical=categorical,
             category_groups=offer.groups,
             columns=np.array(offer.columns, dtype=np.intp) if offer.columns else None,
             colsample=self.colsample_bytree,
@@ -520,27 +484,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return spectral_projector(settings, F, capacity, sample_weight)
 
-    def _make_ensemble(self, loss: Loss) -> Callable[[FloatArray], Ensemble]:
-        if self.estimator is not None:
-            return lambda intercept: EstimatorEnsemble(self.n_features_in_, intercept)
-        names = getattr(self, "feature_names_in_", None)
-
-        def make(intercept: FloatArray) -> TreeEnsemble:
-            return TreeEnsemble(
-                self.n_features_in_,
-                intercept,
-                objective=loss.objective,
-                categorical=self._categorical,
-                feature_names=None if names is None else [str(name) for name in names],
-                tables=None if self._columns is None else self._columns.tables,
-            )
-
-        return make
-
     # --- fitted model ----------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_ensemble")
+        return self._model is not None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -550,84 +497,147 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     @property
+    def _fitted(self) -> FittedModel:
+        """The fitted model; NotFittedError before ``fit``."""
+        if self._model is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before "
+                "using this estimator."
+            )
+        return self._model
+
+    def _optional(self, name: str, value: _T | None) -> _T:
+        """Return an attribute that only some fits have."""
+        if value is None:
+            raise AttributeError(f"This {type(self).__name__} has no attribute {name!r}.")
+        return value
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._fitted.encoder.n_features
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Feature names, if X had them."""
+        names = self._optional("feature_names_in_", self._fitted.encoder.feature_names)
+        return np.array(names, dtype=object)
+
+    @property
+    def n_estimators_(self) -> int:
+        """Number of boosting rounds in use."""
+        return self._fitted.n_rounds
+
+    @property
     def best_iteration_(self) -> int:
-        """Number of the last round in use, counted from 0 as in XGBoost."""
-        check_is_fitted(self)
-        return self.n_estimators_ - 1
+        """Index of the last round in use, counted from 0 as in XGBoost."""
+        return self._fitted.n_rounds - 1
+
+    @property
+    def learning_rate_(self) -> float:
+        """Learning rate in use."""
+        return self._fitted.learning_rate
+
+    @property
+    def max_depth_(self) -> int | None:
+        """Largest tree depth in use; None for no limit."""
+        if self._fitted.has_other_learners:
+            raise AttributeError("max_depth_ is the depth of XGBoost's trees; this model has estimator=.")
+        return self._fitted.max_depth
+
+    @property
+    def training_log_(self) -> dict[str, FloatArray]:
+        """Measurements of every round."""
+        return dict(self._fitted.training_log)
+
+    @property
+    def stop_reason_(self) -> str:
+        """Why fewer rounds than requested were run; empty otherwise."""
+        return self._fitted.stop_reason
+
+    @property
+    def selection_log_(self) -> dict[str, FloatArray]:
+        """Validation loss of the fold models, if the number of rounds was selected by cross-validation."""
+        return self._optional("selection_log_", dict(self._fitted.selection.log) or None)
+
+    @property
+    def selected_features_(self) -> IntArray:
+        """Positions of the features that trees may use, if some were excluded."""
+        return np.array(self._optional("selected_features_", self._fitted.selection.features or None), dtype=np.intp)
+
+    @property
+    def categorical_splits_(self) -> str:
+        """How categorical features are split, if there are any."""
+        return self._optional("categorical_splits_", self._fitted.selection.categorical_splits)
+
+    @property
+    def weighting_result_(self) -> Weights:
+        """Tree weights with their optimality gap, if weights were learned."""
+        return self._optional("weighting_result_", self._fitted.weighting_result)
+
+    @property
+    def target_name_(self) -> str:
+        """Name of the target column, if it was set."""
+        return self._optional("target_name_", self._fitted.target_name)
+
+    @target_name_.setter
+    def target_name_(self, name: str) -> None:
+        self._model = replace(self._fitted, target_name=name)
 
     @property
     def weights_(self) -> FloatArray:
-        """Weight of each learner grown, of shape (n_learners,), or (n_rounds, n_classes) for many classes."""
-        check_is_fitted(self)
-        weights = self._ensemble.weights
-        return weights[:, 0].copy() if weights.shape[1] == 1 else weights.copy()
+        """Weight of each tree, of shape (n_rounds,), or (n_rounds, n_classes) for several outputs."""
+        return self._fitted.weights
 
     @property
     def intercept_(self) -> FloatArray:
         """Constant part of the raw score, of shape (n_outputs,)."""
-        check_is_fitted(self)
-        return self._ensemble.intercept.copy()
+        return self._fitted.ensemble.intercept.copy()
 
     @property
     def estimators_(self) -> list[Any]:
-        """Fitted learners, one after the other, if ``estimator`` was given."""
-        check_is_fitted(self)
-        if isinstance(self._ensemble, EstimatorEnsemble):
-            return self._ensemble.estimators
-        raise AttributeError("estimators_ exists with estimator= only; see get_booster().")
+        """Fitted learners, if ``estimator`` was given."""
+        return self._fitted.learners()
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each column in the total gain, of shape (n_features,)."""
-        check_is_fitted(self)
-        gains = self._ensemble.gains()
-        total = gains.sum()
-        return gains / total if total > 0 else gains
+        """Share of each feature in the total gain, of shape (n_features,)."""
+        return self._fitted.feature_importances
 
     def get_booster(self) -> xgboost.Booster:
-        """Return the native XGBoost model whose margin is this model's raw score.
+        """Return the native XGBoost model, whose margin is this model's raw score.
 
         Returns
         -------
         xgboost.Booster
-            Leaves carry the weights, and rounds with weight 0 are left out.
+            Leaf values include the tree weights; rounds of weight 0 are left out.
         """
-        booster = self._trees("get_booster").booster(self._n_threads())
+        booster = self._fitted.booster(self._n_threads())
         if self.device != "cpu":
             booster.set_param({"device": self.device})
         return booster
 
     def apply(self, X: ArrayLike) -> IntArray:
-        """Leaf of each row in each tree of the native model, as XGBoost numbers its nodes.
+        """Return the leaf of each sample in each tree of the native model, as XGBoost numbers its nodes.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_trees)
-            The trees of a round, one for each class, come after each other; rounds of weight 0 are left out.
+            The trees of a round, one for each class, follow each other; rounds of weight 0 are left out.
         """
-        trees = self._trees("apply")
-        rows = trees.prepare(self._encode(X), self._n_threads())
-        leaves = trees.booster(self._n_threads()).predict(rows, pred_leaf=True, validate_features=False)
-        return np.asarray(leaves, dtype=np.intp).reshape(rows.num_row(), -1)
-
-    def _trees(self, method: str) -> TreeEnsemble:
-        """Return the ensemble, for what only XGBoost's trees can do."""
-        check_is_fitted(self)
-        if isinstance(self._ensemble, TreeEnsemble):
-            return self._ensemble
-        raise AttributeError(f"{method}() needs trees of the XGBoost engine; this model has estimator=.")
+        return self._fitted.apply(X, self._n_threads())
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, which :func:`scboost.load_model` and plain XGBoost read.
 
         The file is a native XGBoost model: ``xgboost.Booster(model_file=path)`` predicts the same margins. Parameters,
-        class labels, categories, weights and the rounds that were dropped ride in its attributes. It holds no pickle
-        and nothing else that could be executed.
+        class labels, categories, weights and dropped rounds are stored in its attributes. It holds no pickle and
+        nothing else that could be executed.
 
         Parameters
         ----------
@@ -636,16 +646,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         from scboost.estimators.model_file import save_model
 
-        save_model(self, path)
+        save_model(self._fitted, self.__stored_parameters__(), type(self), path)
 
     def to_xgboost(self) -> xgboost.XGBClassifier | xgboost.XGBRegressor:
-        """Turn the model into one of XGBoost's scikit-learn classes, for tools that know these.
+        """Convert the model to XGBoost's scikit-learn class, for tools that expect one.
 
         Returns
         -------
         xgboost.XGBClassifier or xgboost.XGBRegressor
-            With the same predictions up to float32. The classifier's labels are the positions in ``classes_``. Several
-            quantiles come unsorted.
+            With the same predictions up to float32 precision. The classifier's labels are positions in ``classes_``.
+            Several quantiles are not sorted.
 
         Examples
         --------
@@ -658,47 +668,87 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         from scboost.estimators.exports import to_xgboost
 
-        return to_xgboost(self)
+        return to_xgboost(self._fitted, n_jobs=self.n_jobs)
 
     def shap_values(self, X: ArrayLike) -> FloatArray:
-        """Shares of the columns in the raw scores: exact TreeSHAP values, by the native model.
+        """Return exact TreeSHAP values: how much each feature contributes to the raw score.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows to explain.
+            Samples to explain.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features + 1), or (n_samples, n_classes, n_features + 1) for many classes
-            The last entry is the mean score; the sum over the last axis is the raw score.
+        ndarray of shape (n_samples, n_features + 1), or (n_samples, n_classes, n_features + 1) for several classes
+            The last entry is the expected raw score; the sum over the last axis is the raw score.
         """
-        shares = self._trees("shap_values").explain(self._encode(X), self._n_threads())
-        return shares[:, 0] if shares.shape[1] == 1 else shares
+        return self._fitted.shap_values(X, self._n_threads())
+
+    def __fitted_model__(self) -> FittedModel:
+        """Return the fitted model, for the modules of this library that take no estimators."""
+        return self._fitted
+
+    def __with_fitted_model__(self: _Self, model: FittedModel, resumable: Resumable | None = None) -> _Self:  # noqa: PYI019
+        """Make this a fitted estimator."""
+        self._model, self._resumable = model, resumable
+        return self
+
+    def __stored_parameters__(self) -> dict[str, Any]:
+        """Return the parameters of the library's own class, which a model file stores."""
+        return {name: getattr(self, name) for name in self._parameter_constraints}
+
+    def __resumable__(self) -> Resumable | None:
+        """Return the state of the last fit, if it was kept."""
+        return self._resumable
 
     def __tree_ensemble__(self) -> EnsembleReader:
-        check_is_fitted(self)
-        classes = getattr(self, "classes_", None)
-        return read_trees(self._ensemble, self._loss, self._encode, classes, self._n_threads())
+        return read_trees(self._fitted, self._n_threads())
 
     def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> SCBoost:
-        new = copy.deepcopy(self)
-        # The state of the fit and the weights it learned describe trees that the new model no longer has.
-        for name in ("_training", "weighting_result_"):
-            new.__dict__.pop(name, None)
-        reweight_trees(new._ensemble, kept, weights, intercept)
-        new.n_estimators_ = new._ensemble.n_rounds
-        return new
+        return copy.copy(self).__with_fitted_model__(self._fitted.with_tree_weights(kept, weights, intercept))
 
-    def _encode(self, X: ArrayLike) -> Any:
-        return encode(self, X, fitting=False)
+    def _raw_scores(self, X: ArrayLike) -> FloatArray:
+        """Raw scores, of shape (n_outputs, n)."""
+        return self._fitted.raw_scores(X, self._n_threads())
 
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        # XGBoost orders infinite values like all others, and to look for them costs up to a fifth of the prediction.
-        matrix = encode(self, X, fitting=False, check_finite=self.estimator is not None)
-        return self._ensemble.scores(matrix, self._n_threads())
+    def _staged_raw_scores(self, X: ArrayLike) -> Iterator[FloatArray]:
+        """Raw scores after 1, 2, ... rounds, of shape (n_outputs, n)."""
+        return self._fitted.staged_raw_scores(X, self._n_threads())
 
-    def _staged_scores(self, X: ArrayLike) -> Iterator[FloatArray]:
-        check_is_fitted(self)
-        return islice(self._ensemble.staged(self._encode(X), self._n_threads()), self.n_estimators_)
+
+def _fitted_model(encoder: Encoder, target: Target, training: Training, outcome: Fitted | None) -> FittedModel:
+    """Return the model of a training, which is not finished if there is no outcome yet."""
+    model = FittedModel(
+        encoder,
+        target.classes,
+        target.loss,
+        training.ensemble,
+        n_rounds=training.ensemble.n_rounds,
+        learning_rate=training.settings.eta,
+        max_depth=training.offer.depth,
+        training_log=training.log(),
+        stop_reason=training.stop_reason,
+    )
+    if outcome is None:
+        return model
+    splits: Literal["one-vs-rest", "subset"] | None = None
+    if encoder.categories is not None:
+        splits = "subset" if training.offer.groups else "one-vs-rest"
+    selection = Selection(outcome.choosing_log, training.offer.columns, splits)
+    return replace(model, n_rounds=outcome.n_rounds, selection=selection, weighting_result=outcome.weights)
+
+
+def _fitted(init_model: Any) -> SCBoost:
+    """Return the fitted estimator that was given, or the one of a file."""
+    if isinstance(init_model, str | os.PathLike):
+        from scboost.estimators.model_file import load_model
+
+        init_model = load_model(init_model)
+    if not isinstance(init_model, SCBoost):
+        raise TypeError(
+            f"init_model must be a fitted SCBoostClassifier or SCBoostRegressor, or the path of a model file, got "
+            f"{type(init_model).__name__}."
+        )
+    check_is_fitted(init_model)
+    return init_model

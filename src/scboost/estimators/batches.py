@@ -12,13 +12,11 @@ from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import validate_data
 
 from scboost._arrays import FloatArray, Paged, vectors_in
-from scboost.estimators.columns import is_table, readable_by_scikit_learn
-from scboost.estimators.intake import check_size, encode, learn_columns, target_vector
+from scboost._data.encoder import Encoder, InputRules
+from scboost.estimators.intake import check_size, target_vector
 
 _Labels = npt.NDArray[Any]
 _VALUES = 1 << 21  # of a batch
@@ -108,6 +106,11 @@ class Batches:
         others = [target] if weight is None else [target, weight]
         names = parquet.read_schema(paths[0]).names
         chosen = [name for name in names if name not in others] if columns is None else list(columns)
+        if repeated := [name for name in others if name in chosen]:
+            raise ValueError(
+                f"columns={chosen!r} contains {repeated[0]!r}, the column of the target or the weights, which must not "
+                "be a feature; leave it out of columns."
+            )
         missing = [name for name in [*others, *chosen] if name not in names]
         if missing:
             raise ValueError(f"{paths[0]} has no column {missing[0]!r}; it has {names}.")
@@ -131,7 +134,7 @@ class Batches:
                 raise TypeError(f"Batch {i} must be (X, y) or (X, y, sample_weight), got a {type(batch).__name__}.")
             X, y, *rest = batch
             X = X if hasattr(X, "shape") else np.asarray(X)
-            with _said_of(i):
+            with _named(i):
                 y = target_vector(y, X)
                 weight = target_vector(rest[0], X, "sample_weight").astype(np.float64) if rest else None
             if weighted not in (None, weight is not None):
@@ -149,73 +152,90 @@ class Batches:
 
 
 class OpenBatches(Paged):
-    """Batches during a fit, as matrices of numbers.
+    """Batches during a fit, as float matrices.
 
     Parameters
     ----------
     batches : Batches
-        The rows.
+        The samples.
     folder : Path
         A folder of their own.
     """
 
     def __init__(self, batches: Batches, folder: Path) -> None:
         self._batches, self.folder = batches, folder
-        self._estimator: Any = None
+        self._encoder: Encoder | None = None
+        self._targets: list[int] = []
+        self._matrices: dict[int, int] = {}
 
-    def read(self, estimator: Any, *, fitting: bool, like: Any = None) -> tuple[_Labels, FloatArray | None]:
-        """Go through all rows once, and return their targets and weights, of shape (n,).
+    def learn(self, rules: InputRules, like: Encoder | None) -> tuple[Encoder, _Labels, FloatArray | None]:
+        """Read all samples once; return the encoder of their features, their targets and weights, of shape (n,).
 
         Parameters
         ----------
-        estimator : estimator
-            Whose columns are learnt when fitting.
-        fitting : bool
-            Whether these are the training rows.
-        like : estimator, optional
-            A fitted model whose categories are taken over when fitting.
+        rules : InputRules
+            What is accepted.
+        like : Encoder or None
+            Encoder of a model that is to be continued, whose categories are kept.
         """
-        self._estimator, self._checksums = estimator, []
+        parts: list[Encoder] = []
+
+        def learn(X: Any) -> None:
+            part = Encoder.learn(X, rules, like)
+            before = parts[0] if parts else part
+            if part.form != before.form:
+                raise TypeError(f"X is a {part.form}, unlike the batches before it, which are a {before.form} each.")
+            if part.n_features != before.n_features:
+                raise ValueError(f"X has {part.n_features} features, the batches before it {before.n_features}.")
+            parts[:] = [Encoder.merge([before, part])]
+
+        y, weight = self._read(learn, 2)
+        encoder = self._encoder = parts[0]
+        self.shape = len(y), encoder.n_features
+        return encoder, y, weight
+
+    def read(self, encoder: Encoder) -> tuple[_Labels, FloatArray | None]:
+        """Read all samples once, those of a validation set; return their targets and weights, of shape (n,)."""
+        y, weight = self._read(None, 1)
+        self._encoder, self.shape = encoder, (len(y), encoder.n_features)
+        return y, weight
+
+    def _read(self, look: Callable[[Any], None] | None, min_samples: int) -> tuple[_Labels, FloatArray | None]:
+        self._targets, self._matrices = [], {}
         targets, weights = [], []
-        form, columns = "", None
-        same: dict[Any, Any] = {}  # one object for each label: as many as rows would fill the memory
+        same: dict[Any, Any] = {}  # one object for each label: as many as samples would fill the memory
         for i, X, y, weight in self._batches:
-            if fitting:
-                now = "table" if is_table(X) else "sparse matrix" if sparse.issparse(X) else "array"
-                if now != (form or now):
-                    raise TypeError(f"Batch {i} has a {now} as X, those before it a {form}.")
-                with _said_of(i):
-                    validate_data(estimator, readable_by_scikit_learn(X), reset=not form, skip_check_array=True)
-                    columns = learn_columns(estimator, X, columns, like) if now == "table" else None
-                form = now
-            self._checksums.append(_checksum(y))
+            if look is not None:
+                with _named(i):
+                    look(X)
+            self._targets.append(_checksum(y))
             targets.append(np.array([same.setdefault(v, v) for v in y], dtype=object) if y.dtype.kind == "O" else y)
             if weight is not None:
                 weights.append(weight)
         n = sum(map(len, targets))
-        if n < (2 if fitting else 1):
-            raise ValueError(f"The batches have {n} rows with positive weight; at least {2 if fitting else 1} needed.")
+        if n < min_samples:
+            raise ValueError(f"The batches have {n} samples with positive weight; at least {min_samples} needed.")
         if len({y.dtype.kind in "biuf" for y in targets}) > 1:
             raise TypeError(f"y has labels of several types, {sorted({str(y.dtype) for y in targets})}; use one type.")
-        if fitting:
-            learnt = None if columns is None else columns[0]
-            estimator._columns = learnt if learnt is not None and learnt.categorical is not None else None
-            estimator._sparse = form == "sparse matrix"
-        self.shape = n, estimator.n_features_in_
         return np.concatenate(targets), np.concatenate(weights) if weights else None
 
     def __iter__(self) -> Iterator[Any]:
-        """Go through the rows as numbers."""
-        checksums = iter(self._checksums)
+        """Yield the batches as float matrices, the same ones each time."""
+        if self._encoder is None:
+            raise ValueError("the batches have not been read yet")
+        checksums = iter(self._targets)
         for i, X, y, _ in self._batches:
             if _checksum(y) != next(checksums, None):
-                raise ValueError(f"Batch {i} is not what it was the first time; make_batches must repeat itself.")
-            with _said_of(i):
-                matrix = encode(self._estimator, X, fitting=False)
+                raise ValueError(f"Batch {i} differs from the first pass in y; make_batches must repeat itself.")
+            with _named(i):
+                matrix = self._encoder.encode(X)
                 check_size(matrix)
+            found = _matrix_checksum(matrix)
+            if self._matrices.setdefault(i, found) != found:
+                raise ValueError(f"Batch {i} differs from an earlier pass in X; make_batches must repeat itself.")
             yield matrix
         if next(checksums, None) is not None:
-            raise ValueError("There are fewer batches than the first time; make_batches must repeat itself.")
+            raise ValueError("There are fewer batches than in the first pass; make_batches must repeat itself.")
 
 
 @contextmanager
@@ -239,7 +259,7 @@ def opened(X: Any, *, with_vectors: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def _said_of(batch: int) -> Iterator[None]:
+def _named(batch: int) -> Iterator[None]:
     """Let errors name the batch."""
     try:
         yield
@@ -249,6 +269,12 @@ def _said_of(batch: int) -> Iterator[None]:
 
 def _checksum(y: _Labels) -> int:
     return hash(tuple(y)) if y.dtype.kind == "O" else crc32(y.tobytes())
+
+
+def _matrix_checksum(matrix: Any) -> int:
+    if hasattr(matrix, "indptr"):
+        return crc32(matrix.indices.tobytes(), crc32(matrix.data.tobytes()))
+    return crc32(np.ascontiguousarray(matrix).data)
 
 
 def _arrow() -> tuple[Any, Any]:

@@ -43,7 +43,7 @@ class RoundObserver:
     label : str
         What the progress bar calls them.
     publish : callable or None
-        Makes the estimator one that can predict; None for models that are not kept.
+        Returns an estimator with the model so far, which can predict; None for models that are not kept.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RoundObserver:
         tasks: Tasks | None,
         n_rounds: int,
         label: str,
-        publish: Callable[[Training], None] | None,
+        publish: Callable[[Training], Any] | None,
     ) -> None:
         self._estimator, self._tasks, self._publish = estimator, tasks, publish
         first = workers().rank == 0  # which speaks for all workers
@@ -74,13 +74,14 @@ class RoundObserver:
         self._progress.step(f"{own}{seen}")
         if self._publish is None:
             return False
+        so_far: Any = None
         if self._callbacks or (self._tasks is not None and self._tasks.watched):
-            self._publish(training)
-        stop = self._tasks is not None and self._tasks.end_round()
+            so_far = self._publish(training)
+        stop = self._tasks is not None and self._tasks.end_round(so_far)
         if self._asked:
             with agreed():
                 for callback in self._callbacks:
-                    stop = bool(callback(self._estimator)) or stop
+                    stop = bool(callback(so_far)) or stop
             stop = any(workers().gather(stop))
         return stop
 
@@ -124,17 +125,18 @@ class Tasks:
             self._round = self._fit.subcontext(task_name="round")
             self._round.call_on_fit_task_begin(**self._data)
 
-    def end_round(self) -> bool:
-        """Report a round; True if a callback asks to stop."""
+    def end_round(self, so_far: Any) -> bool:
+        """Report a round, with an estimator that has the model so far; True if a callback asks to stop."""
         return self._round is not None and bool(
-            self._round.call_on_fit_task_end(**self._data, reconstruction_attributes=self._fitted)
+            self._round.call_on_fit_task_end(**self._data, reconstruction_attributes=lambda: _state(so_far))
         )
 
-    def end_fit(self) -> None:
-        """Report the fit."""
+    def end_fit(self, fitted: Any) -> None:
+        """Report the fit, with the fitted estimator."""
         if self._fit is not None:
-            self._fit.call_on_fit_task_end(**self._data, reconstruction_attributes=self._fitted)
+            self._fit.call_on_fit_task_end(**self._data, reconstruction_attributes=lambda: _state(fitted))
 
-    def _fitted(self) -> dict[str, Any]:
-        # The loop goes on adding to the ensemble: whoever keeps the reported model must not see it grow.
-        return {"_ensemble": copy.deepcopy(self._estimator._ensemble)}
+
+def _state(estimator: Any) -> dict[str, Any]:
+    # The loop goes on adding to the ensemble: whoever keeps the reported model must not see it grow.
+    return {"_model": copy.deepcopy(estimator.__fitted_model__())}

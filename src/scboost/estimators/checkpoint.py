@@ -13,6 +13,7 @@ import json
 import os
 import warnings
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray
 from scboost._model.atomic import check_folder, write_file
+from scboost._model.fitted import FittedModel
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
 from scboost.boosting.history import History, SpectralProjector
@@ -29,6 +31,8 @@ from scboost.boosting.loop import Settings, State
 from scboost.boosting.losses import Loss
 from scboost.boosting.training import Training
 from scboost.boosting.workers import workers
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.base import SCBoost
 from scboost.estimators.model_file import (
     ModelFileError,
     from_document,
@@ -37,7 +41,7 @@ from scboost.estimators.model_file import (
     to_document,
     unpack,
 )
-from scboost.estimators.resuming import Identity, parameter_text
+from scboost.estimators.resuming import Identity, Resumable, parameter_text
 
 _FIRST_LINE = b"scboost checkpoint 1\n"
 _LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale")
@@ -82,7 +86,7 @@ class Checkpoint:
         self.path = Path(path)
         self.every = int(every)
 
-    def begin(self, estimator: Any) -> None:
+    def begin(self, estimator: SCBoost) -> None:
         """Check, before the first round, that this fit can be resumed and that the folder exists."""
         if estimator.estimator is not None:
             raise ValueError(
@@ -103,12 +107,14 @@ class Checkpoint:
             )
         check_folder(self.path, "the checkpoint ")
 
-    def __call__(self, estimator: Any) -> None:
+    def __call__(self, estimator: SCBoost) -> None:
         """Write the model and the state of the loop if it is time to."""
-        if estimator.n_estimators_ % self.every:
+        resumable = estimator.__resumable__()
+        if estimator.n_estimators_ % self.every or resumable is None:
             return
         try:
-            write_file(self.path, _to_bytes(estimator))
+            content = _to_bytes(estimator.__fitted_model__(), estimator.__stored_parameters__(), resumable)
+            write_file(self.path, content)
         except (OSError, ValueError, TypeError) as error:  # a full disk; labels or a projector that no file can hold
             warnings.warn(
                 f"The checkpoint {str(self.path)!r} could not be written after round {estimator.n_estimators_}: "
@@ -117,7 +123,7 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def load(self, *, other_versions: bool = False, loss: Loss | None = None) -> Any:
+    def load(self, *, other_versions: bool = False, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
         """Read the estimator of the last checkpoint.
 
         Parameters
@@ -142,10 +148,10 @@ class Checkpoint:
         return estimator.set_params(callbacks=[self])
 
 
-def _to_bytes(estimator: Any) -> bytes:
-    training: Training = estimator._training
+def _to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resumable) -> bytes:
+    training = resumable.training
     state = training.state
-    arrays: Arrays = {"model": _bytes(to_document(estimator).encode())}
+    arrays: Arrays = {"model": _bytes(to_document(model, parameters).encode())}
     histories = []
     has_rows = workers().size == 1
     if has_rows:
@@ -163,8 +169,8 @@ def _to_bytes(estimator: Any) -> bytes:
         "offer": dataclasses.asdict(training.offer),
         "round": state.round,
         "histories": histories,
-        "identity": pack(dataclasses.asdict(estimator._identity)),
-        "n_rounds_asked": estimator._n_rounds_asked,
+        "identity": pack(dataclasses.asdict(resumable.identity)),
+        "n_rounds_asked": resumable.n_rounds,
     }
     arrays["about"] = _bytes(json.dumps(about, allow_nan=False).encode())
     stream = io.BytesIO()
@@ -185,7 +191,7 @@ def _histories(state: State) -> list[History]:
     return state.projector.histories
 
 
-def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
+def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> SCBoostClassifier | SCBoostRegressor:
     """Read the estimator of a checkpoint's content; see :meth:`Checkpoint.load`."""
     arrays = _arrays(data)
     try:
@@ -194,9 +200,8 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
             _check_versions(about["versions"])
         estimator = from_document(parse(arrays["model"].tobytes()), loss)
         settings = Settings(**unpack(about["settings"]))
-        training = Training(
-            estimator._ensemble, _state(arrays, about, settings), settings, without_rows="F" not in arrays
-        )
+        model = estimator.__fitted_model__()
+        training = Training(model.ensemble, _state(arrays, about, settings), settings, without_rows="F" not in arrays)
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
         offer = about["offer"]
@@ -207,9 +212,8 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Any:
         # A parameter that no file can hold is now the default, and no longer part of what must be the same.
         stored = estimator.get_params(deep=False)
         identity["parameters"] = {k: v for k, v in identity["parameters"].items() if v == parameter_text(stored.get(k))}
-        estimator._identity = Identity(**identity)
-        estimator._training = training
-        estimator._n_rounds_asked = about["n_rounds_asked"]
+        resumable = Resumable(training, Identity(**identity), about["n_rounds_asked"])
+        estimator.__with_fitted_model__(model, resumable)
         return estimator.set_params(warm_start=True, n_estimators=about["n_rounds_asked"])
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ModelFileError(f"is corrupt: {type(error).__name__}: {error}") from error

@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss
+from scboost.boosting.losses import LogisticLoss, SoftmaxLoss
 from scboost.boosting.training import Rows
 from scboost.boosting.workers import agreed, workers
 from scboost.estimators.base import SCBoost
-from scboost.estimators.intake import make_rows
+from scboost.estimators.intake import Target, make_rows
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
 
@@ -193,7 +193,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         }
         return cls(**{**paper, **overrides})
 
-    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
         with agreed():
             kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
             if len(kinds) > 1:
@@ -208,51 +208,53 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             rows = make_rows(X, np.searchsorted(labels, y).astype(np.float32), sample_weight)
             # Where rows of weight 0 are left out, a class may be gone.
             present = labels if len(rows) == len(y) else labels[np.unique(rows.y).astype(np.intp)]
-        self.classes_ = _joined_labels(workers().gather(present))
-        if not np.array_equal(self.classes_, labels):
-            places = np.searchsorted(self.classes_, labels) if len(labels) else np.zeros(0)
+        classes = _joined_labels(workers().gather(present))
+        if not np.array_equal(classes, labels):
+            places = np.searchsorted(classes, labels) if len(labels) else np.zeros(0)
             rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float32), rows.weight)
-        K = self.n_classes_ = len(self.classes_)
+        K = len(classes)
         if K < 2:
             raise ValueError(
-                f"The number of classes has to be greater than one; got {K} class ({self.classes_.tolist()[0]!r}) in "
-                "y, among rows with positive weight."
+                f"The number of classes has to be greater than one; got {K} class ({classes.tolist()[0]!r}) in "
+                "y, among samples with positive weight."
             )
         if K > 2 and self.monotone_constraints is not None:
             raise ValueError(
                 f"monotone_constraints need two classes, y has {K}: a probability depends on the raw scores of all."
             )
-        self._class_weights = self._weights_of_classes(rows)
-        return self._weigh_classes(rows), LogisticLoss() if K == 2 else SoftmaxLoss(K)
+        weights = self._class_weights(rows, classes)
+        return Target(_weighted(rows, weights), LogisticLoss() if K == 2 else SoftmaxLoss(K), classes, weights)
 
-    def _weights_of_classes(self, rows: Rows) -> FloatArray | None:
+    def _class_weights(self, rows: Rows, classes: npt.NDArray[Any]) -> FloatArray | None:
         """Weight of each class, of shape (n_classes,)."""
         if self.class_weight is None:
             return None
         if self.class_weight == "balanced":
-            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight, minlength=len(self.classes_))
+            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight, minlength=len(classes))
             totals = workers().sum(counts.astype(np.float64))
             return np.asarray(totals.sum() / (len(totals) * totals))
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        weights = compute_class_weight(self.class_weight, classes=classes, y=classes)
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError(f"class_weight must be positive for every class, got {self.class_weight!r}.")
         return np.asarray(weights)
 
-    def _weigh_classes(self, rows: Rows) -> Rows:
-        if self._class_weights is None:
-            return rows
-        weight = self._class_weights[rows.y.astype(np.intp)]
-        return rows.weighted(weight if rows.weight is None else weight * rows.weight)
-
-    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
-        del loss
-        unknown = np.setdiff1d(y, self.classes_)
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, target: Target) -> Rows:
+        classes = np.asarray(target.classes)
+        unknown = np.setdiff1d(y, classes)
         if len(unknown):
-            raise ValueError(
-                f"y_val has labels {unknown.tolist()} that y does not have; y has {self.classes_.tolist()}."
-            )
-        codes = np.asarray(np.searchsorted(self.classes_, y), dtype=np.float64)
-        return self._weigh_classes(make_rows(X, codes, sample_weight, "sample_weight_val"))
+            raise ValueError(f"y_val has labels {unknown.tolist()} that y does not have; y has {classes.tolist()}.")
+        codes = np.asarray(np.searchsorted(classes, y), dtype=np.float64)
+        return _weighted(make_rows(X, codes, sample_weight, "sample_weight_val"), target.class_weights)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Class labels, of shape (n_classes,)."""
+        return np.asarray(self._fitted.classes)
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes."""
+        return len(self.classes_)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Raw scores: log-odds of the second class, of shape (n_samples,), or (n_samples, n_classes).
@@ -267,8 +269,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         ndarray
             Raw scores.
         """
-        F = self._scores(X)
-        return F[0] if len(F) == 1 else np.ascontiguousarray(F.T)
+        return self._fitted.margins(self._raw_scores(X))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probabilities of the classes, of shape (n_samples, n_classes).
@@ -283,8 +284,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        F = self._scores(X)
-        return self._loss.inverse_link(F.astype(np.float64))
+        return self._fitted.means(self._raw_scores(X))
 
     def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
         """Most probable class of each row.
@@ -299,8 +299,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             Class labels.
         """
-        F = self._scores(X)
-        return np.asarray(self.classes_[self._winners(F)])
+        return self._fitted.labels(self._raw_scores(X))
 
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[FloatArray]:
         """Yield the probabilities after each round.
@@ -315,8 +314,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples, n_classes)
             After 1, 2, ... rounds.
         """
-        for F in self._staged_scores(X):
-            yield self._loss.inverse_link(F)
+        yield from map(self._fitted.means, self._staged_raw_scores(X))
 
     def staged_predict(self, X: ArrayLike) -> Iterator[npt.NDArray[Any]]:
         """Yield the most probable classes after each round.
@@ -331,12 +329,15 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             After 1, 2, ... rounds.
         """
-        for F in self._staged_scores(X):
-            yield np.asarray(self.classes_[self._winners(F)])
+        yield from map(self._fitted.labels, self._staged_raw_scores(X))
 
-    @staticmethod
-    def _winners(F: FloatArray) -> npt.NDArray[np.intp]:
-        return np.asarray(F[0] > 0, dtype=np.intp) if len(F) == 1 else np.asarray(np.argmax(F, axis=0))
+
+def _weighted(rows: Rows, class_weights: FloatArray | None) -> Rows:
+    """Multiply sample weights by those of the classes."""
+    if class_weights is None:
+        return rows
+    weight = class_weights[rows.y.astype(np.intp)]
+    return rows.weighted(weight if rows.weight is None else weight * rows.weight)
 
 
 def _joined_labels(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

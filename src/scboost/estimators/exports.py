@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from scboost._arrays import ArrayLike
 from scboost._model.document import Tree, leaves
+from scboost._model.fitted import FittedModel
 from scboost._xgboost import import_xgboost
+from scboost.estimators.base import SCBoost
 from scboost.xgb.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
@@ -21,17 +22,17 @@ _ONNX_DOMAINS = {"": 17, "ai.onnx.ml": 3}  # old enough for every run time of th
 _ONNX_IR = 8
 
 
-def to_xgboost(model: Any) -> xgboost.XGBClassifier | xgboost.XGBRegressor:
-    """Turn a fitted model into one of XGBoost's own; see the method of the estimators."""
-    document = _trees(model, "to_xgboost").document()
+def to_xgboost(model: FittedModel, n_jobs: int | None) -> xgboost.XGBClassifier | xgboost.XGBRegressor:
+    """Convert a fitted model to XGBoost's scikit-learn class; see the method of the estimators."""
+    document = model.trees("to_xgboost").document()
     xgb = import_xgboost()
-    cls = xgb.XGBClassifier if is_classifier(model) else xgb.XGBRegressor
-    exported: xgboost.XGBClassifier | xgboost.XGBRegressor = cls(n_jobs=model.n_jobs, enable_categorical=True)
+    cls = xgb.XGBRegressor if model.classes is None else xgb.XGBClassifier
+    exported: xgboost.XGBClassifier | xgboost.XGBRegressor = cls(n_jobs=n_jobs, enable_categorical=True)
     exported.load_model(bytearray(document.encode()))
     return exported
 
 
-def encode_features(model: Any, X: ArrayLike) -> Any:
+def encode_features(model: SCBoost, X: ArrayLike) -> Any:
     """Rows as exported trees read them, where these do not know categories by name.
 
     Parameters
@@ -46,11 +47,12 @@ def encode_features(model: Any, X: ArrayLike) -> Any:
     ndarray of float32 or CSR matrix of shape (n_samples, n_features)
         Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
     """
-    _trees(model, "encode_features")
-    return model._encode(X).astype(np.float32)
+    fitted = _fitted(model, "encode_features")
+    fitted.trees("encode_features")
+    return fitted.encode(X).astype(np.float32)
 
 
-def to_treelite(model: Any) -> treelite.Model:
+def to_treelite(model: SCBoost) -> treelite.Model:
     """Turn a fitted model into a treelite model.
 
     Parameters
@@ -64,7 +66,7 @@ def to_treelite(model: Any) -> treelite.Model:
         Takes the matrix that :func:`encode_features` returns and predicts probabilities (of the second class if there
         are two) or values.
     """
-    document = _trees(model, "to_treelite").document()
+    document = _fitted(model, "to_treelite").trees("to_treelite").document()
     try:
         import treelite
     except ImportError as error:
@@ -74,7 +76,7 @@ def to_treelite(model: Any) -> treelite.Model:
     return exported
 
 
-def to_onnx(model: Any) -> onnx.ModelProto:
+def to_onnx(model: SCBoost) -> onnx.ModelProto:
     """Turn a fitted model into an ONNX model.
 
     The graph is made from the trees themselves. Converters of XGBoost models lose what they do not expect: a tree
@@ -102,14 +104,15 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     >>> [output.name for output in exported.graph.output]
     ['label', 'probabilities']
     """
-    ensemble = _trees(model, "to_onnx")
+    fitted = _fitted(model, "to_onnx")
+    ensemble = fitted.trees("to_onnx")
     try:
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: `pip install 'scboost[export]'`.") from error
     helper = onnx.helper
     nodes, source = [], "X"
-    if model._sparse:
+    if fitted.encoder.sparse:
         nodes = [
             helper.make_node("Equal", ["X", "zero"], ["is_zero"]),
             helper.make_node("Where", ["is_zero", "nan", "X"], ["rows"]),
@@ -118,13 +121,13 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     nodes.append(_onnx_trees(ensemble, source))
     constants = {"zero": np.zeros(1, np.float32), "one": np.ones(1, np.float32), "nan": np.full(1, np.nan, np.float32)}
     outputs = []
-    if is_classifier(model):
-        constants["labels"] = _onnx_labels(model.classes_)
+    if fitted.classes is not None:
+        constants["labels"] = _onnx_labels(fitted.classes)
         nodes += _onnx_classes(ensemble.n_outputs)
         kind = helper.np_dtype_to_tensor_dtype(constants["labels"].dtype)
         outputs = [
             helper.make_tensor_value_info("label", kind, [None]),
-            helper.make_tensor_value_info("probabilities", onnx.TensorProto.FLOAT, [None, len(model.classes_)]),
+            helper.make_tensor_value_info("probabilities", onnx.TensorProto.FLOAT, [None, len(fitted.classes)]),
         ]
     elif ensemble.n_outputs > 1:  # quantiles, which must not cross
         constants["all"] = np.array([ensemble.n_outputs], dtype=np.int64)
@@ -142,7 +145,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes,
         "scboost",
-        [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, model.n_features_in_])],
+        [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, fitted.encoder.n_features])],
         outputs,
         [onnx.numpy_helper.from_array(value, name) for name, value in constants.items() if name in used],
     )
@@ -152,11 +155,10 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     return exported
 
 
-def _trees(model: Any, function: str) -> TreeEnsemble:
-    if not hasattr(model, "_trees"):
+def _fitted(model: SCBoost, function: str) -> FittedModel:
+    if not isinstance(model, SCBoost):
         raise TypeError(f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(model).__name__}.")
-    ensemble: TreeEnsemble = model._trees(function)
-    return ensemble
+    return model.__fitted_model__()
 
 
 def _onnx_trees(ensemble: TreeEnsemble, source: str) -> onnx.NodeProto:

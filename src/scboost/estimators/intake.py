@@ -3,124 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, validate_data
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from scboost._data.encoder import Encoder, InputRules, Matrix
+from scboost.boosting.losses import Loss
 from scboost.boosting.training import Rows
 from scboost.boosting.workers import agreed, workers
-from scboost.estimators.columns import Columns, Kind, is_table, readable_by_scikit_learn
 
 
-def encode(estimator: Any, X: ArrayLike, *, fitting: bool, check_finite: bool = True, like: Any = None) -> Any:
-    """Check rows and turn them into a float matrix (dense or CSR) with category codes.
+@dataclass(frozen=True)
+class Target:
+    """What is learned from y.
+
+    Attributes
+    ----------
+    rows : Rows
+        Samples with targets as the loss takes them, and weights.
+    loss : Loss
+        The loss.
+    classes : ndarray of shape (n_classes,) or None
+        Class labels; None for regression.
+    class_weights : ndarray of shape (n_classes,) or None
+        Weight of each class.
+    """
+
+    rows: Rows
+    loss: Loss
+    classes: npt.NDArray[Any] | None = None
+    class_weights: FloatArray | None = None
+
+
+def learn_features(X: ArrayLike, rules: InputRules, like: Encoder | None, owner: str) -> tuple[Encoder, Matrix]:
+    """Learn the encoder of a training set, of all workers, and return it with the encoded samples of this worker.
 
     Parameters
     ----------
-    estimator : estimator
-        Whose ``_columns`` and ``_sparse`` are set when fitting, and read when not.
     X : array-like, sparse matrix or table of shape (n, d)
-        Rows.
-    fitting : bool
-        Whether the columns are learnt from these rows.
-    check_finite : bool, default=True
-        Whether to look for infinite values.
-    like : estimator, optional
-        A fitted model whose categories are taken over when fitting.
+        The training set.
+    rules : InputRules
+        What is accepted.
+    like : Encoder or None
+        Encoder of a model that is to be continued, whose categories are kept.
+    owner : str
+        Name of the estimator, for messages.
     """
-    dtype = np.float32 if estimator.estimator is None else np.float64
-    allowed = estimator.__sklearn_tags__().input_tags
-    finite = "allow-nan" if allowed.allow_nan else True
-    checks: dict[str, Any] = {
-        "ensure_all_finite": finite if check_finite else False,
-        "ensure_min_samples": 0 if workers().size > 1 else 2 if fitting else 1,
-    }
-    columns: Columns | None = None
-    if is_table(X):
-        with agreed() if fitting else nullcontext():
-            validate_data(estimator, readable_by_scikit_learn(X), reset=fitting, skip_check_array=True)
-            columns = _columns(estimator, X, like) if fitting else estimator._columns or Columns([None] * X.shape[1])
-        if fitting:
-            columns = _agreed_columns(estimator, X, columns)
-    elif fitting and workers().size > 1:
-        _agreed_columns(estimator, X, None)
-    with agreed() if fitting else nullcontext():
-        matrix = _matrix(estimator, X, columns, dtype, checks, accepts_sparse=allowed.sparse, fitting=fitting)
-    if fitting:
-        if dtype == np.float32:
-            check_size(matrix)
-        estimator._columns = columns if columns is not None and columns.categorical is not None else None
-        estimator._sparse = sparse.issparse(matrix)
-    return _stored_as_in_fit(matrix, as_sparse=estimator._sparse)
-
-
-def _matrix(
-    estimator: Any,
-    X: Any,
-    columns: Columns | None,
-    dtype: npt.DTypeLike,
-    checks: dict[str, Any],
-    *,
-    accepts_sparse: bool,
-    fitting: bool,
-) -> Any:
-    """Rows as numbers; columns are None if X is no table."""
-    with np.errstate(invalid="ignore"):  # scikit-learn adds up all values, which may pass both infinities
-        if columns is not None:
-            return check_array(columns.encode(X, dtype), estimator=estimator, input_name="X", **checks)
-        if not fitting and estimator._columns is not None:
-            raise TypeError(
-                f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; "
-                "give a table with the same columns."
-            )
-        types = [dtype, np.float32, np.float64]
-        accepted = "csr" if accepts_sparse else False
-        return validate_data(estimator, X, reset=fitting, accept_sparse=accepted, dtype=types, **checks)
-
-
-def _agreed_columns(estimator: Any, X: Any, own: Columns | None) -> Columns | None:
-    """Columns with the categories of all workers, which must have the same names and kinds of columns."""
-    others = workers()
-    if others.size == 1:
-        return own
-    names = None if own is None else list(getattr(estimator, "feature_names_in_", range(X.shape[1])))
-    shape = "table" if own is not None else "sparse matrix" if sparse.issparse(X) else "array"
-    found = others.gather((shape, X.shape[1], names, own, None if own is None else own.kinds(X)))
-    for rank, (kind, n_columns, others_names, _, _) in enumerate(found):
-        first = found[0]
-        if (kind, n_columns, others_names) != first[:3]:
-            raise ValueError(
-                f"Partitions of X differ: worker 0 has a {first[0]} of {first[1]} columns {first[2] or ''}, worker "
-                f"{rank} a {kind} of {n_columns} columns {others_names or ''}."
-            )
-    return None if own is None else Columns.joined(names or [], [part[3:] for part in found])
-
-
-def _columns(estimator: Any, X: Any, like: Any) -> Columns:
-    """Return the columns of a model to go on from where it has categories, and else those of the rows."""
-    known: Columns | None = getattr(like, "_columns", None)
-    if known is not None and len(known.categories) == estimator.n_features_in_:
-        return known
-    return Columns.learn(X)
-
-
-def learn_columns(
-    estimator: Any, X: Any, known: tuple[Columns, list[Kind]] | None, like: Any
-) -> tuple[Columns, list[Kind]]:
-    """Return the columns of a batch of a table, joined with those of the batches before it, and their kinds."""
-    columns = _columns(estimator, X, like)
-    kinds = columns.kinds(X)
-    if known is None:
-        return columns, kinds
-    names = list(getattr(estimator, "feature_names_in_", range(X.shape[1])))
-    joined = Columns.joined(names, [known, (columns, kinds)])
-    return joined, [now if before == "empty" else before for before, now in zip(known[1], kinds, strict=True)]
+    shared = workers().size > 1
+    with agreed():
+        encoder = Encoder.learn(X, rules, like)
+    if shared:
+        encoder = Encoder.merge(workers().gather(encoder))
+    with agreed():
+        matrix = encoder.encode(X, owner=owner, min_samples=0 if shared else 2)
+    if rules.dtype is np.float32:
+        check_size(matrix)
+    return encoder, matrix
 
 
 def check_size(matrix: Any, name: str = "X") -> None:
@@ -134,19 +77,6 @@ def check_size(matrix: Any, name: str = "X") -> None:
         raise ValueError(
             f"{name} has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it."
         )
-
-
-def _stored_as_in_fit(matrix: Any, *, as_sparse: bool) -> Any:
-    """Give equal rows equal meaning, sparse or dense: where the model saw sparse rows, zeros are missing."""
-    is_sparse: bool = sparse.issparse(matrix)
-    if not as_sparse:
-        return matrix.toarray() if is_sparse else matrix
-    if not is_sparse:
-        return sparse.csr_matrix(matrix)
-    if not np.all(matrix.data):
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-    return matrix
 
 
 def target_vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
@@ -219,11 +149,11 @@ def make_rows(X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str 
     return rows if weight.all() else rows.take(np.flatnonzero(weight))
 
 
-def used_groups(groups: ArrayLike, X: Any, sample_weight: ArrayLike | None) -> npt.NDArray[Any]:
-    """Return the groups of the rows that have weight, which are those that :func:`make_rows` keeps."""
+def used_groups(groups: ArrayLike, n_samples: int, sample_weight: ArrayLike | None) -> npt.NDArray[Any]:
+    """Return the groups of the samples that have weight, which are those that :func:`make_rows` keeps."""
     groups = np.asarray(groups)
-    if groups.shape != (X.shape[0],):
-        raise ValueError(f"groups must have shape ({X.shape[0]},), one for each row of X, got {groups.shape}.")
+    if groups.shape != (n_samples,):
+        raise ValueError(f"groups must have shape ({n_samples},), one for each sample of X, got {groups.shape}.")
     return np.asarray(groups if sample_weight is None else groups[np.asarray(sample_weight) != 0])
 
 

@@ -15,22 +15,26 @@ import json
 import os
 import struct
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from scboost._arrays import FloatArray
+from scboost._data.encoder import Encoder
 from scboost._model import ubjson
 from scboost._model.atomic import write_file
 from scboost._model.document import Document
+from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
 from scboost.boosting import losses
 from scboost.boosting.losses import Loss
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.columns import Columns
+from scboost.estimators.base import SCBoost
 from scboost.weighting.solver import Weights
 from scboost.xgb.ensemble import TreeEnsemble
 
@@ -66,47 +70,61 @@ class ModelFileError(ValueError):
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model; see the method of the estimators."""
+def save_model(
+    model: FittedModel, parameters: Mapping[str, Any], cls: type[SCBoost], path: str | os.PathLike[str]
+) -> None:
+    """Write a fitted model; see the method of the estimators.
+
+    Parameters
+    ----------
+    model : FittedModel
+        The model.
+    parameters : mapping of str to object
+        Parameters of the estimator.
+    cls : type
+        Class of the estimator.
+    path : str or Path
+        Name of the file.
+    """
     target = Path(path)
     if target.suffix not in _FORMATS:
         raise ValueError(f"path={str(path)!r} must end in one of {', '.join(_FORMATS)}.")
-    for name in _left_out(model):
+    for name in _not_stored(parameters):
         warnings.warn(
-            f"{name}={getattr(model, name)!r} is no number, text, list or the like, and cannot be stored in a model "
-            f"file. After loading, {name} is what it is by default.",
+            f"{name}={parameters[name]!r} is no number, text, list or the like, and cannot be stored in a model file. "
+            f"After loading, {name} has its default value.",
             UserWarning,
             stacklevel=3,
         )
-    if not type(model).__module__.startswith("scboost."):  # the classes for clusters add nothing to a fitted model
+    if not cls.__module__.startswith("scboost."):  # the classes for clusters add nothing to a fitted model
         warnings.warn(
-            f"A {type(model).__name__} is stored as the {_stored_class(model).__name__} that it is derived from: what "
-            "it adds is code, which a model file does not hold.",
+            f"A {cls.__name__} is stored as the {_stored_class(model).__name__} that it is derived from: what it adds "
+            "is code, which a model file does not hold.",
             UserWarning,
             stacklevel=3,
         )
-    document = to_document(model)
+    document = to_document(model, parameters)
     write_file(target, document.encode_json() if target.suffix == ".json" else document.encode())
 
 
-def _stored_class(model: Any) -> type:
+def _stored_class(model: FittedModel) -> type[SCBoostClassifier | SCBoostRegressor]:
     """Class that a file names: one of this library's, also for a model of a class derived from it."""
-    return next(cls for cls in _CLASSES.values() if isinstance(model, cls))
+    return SCBoostRegressor if model.classes is None else SCBoostClassifier
 
 
-def to_document(model: Any) -> Document:
-    """Return the native model of a fitted estimator, with everything else in its attributes."""
-    ensemble: TreeEnsemble = model._trees("save_model")
+def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
+    """Return the native model, with everything else in its attributes."""
+    ensemble = model.trees("save_model")
     own = {
         "schema": SCHEMA,
         "scboost": __version__,
         "xgboost": import_xgboost().__version__,
         "estimator": _stored_class(model).__name__,
-        "parameters": _pack_parameters(model),
-        "columns": _pack_columns(model._columns),
-        "sparse": bool(model._sparse),
-        "loss": _pack_loss(model._loss),
-        "fitted": {name: pack(value, name) for name, value in vars(model).items() if _is_fitted_attribute(name)},
+        "parameters": _pack_parameters(model, parameters),
+        "columns": _pack_categories(model.encoder),
+        "sparse": model.encoder.sparse,
+        "loss": _pack_loss(model.loss),
+        "fitted": {name: pack(value, name) for name, value in _attributes(model).items() if value is not None},
         "weights": pack(ensemble.weights),
         "intercept": pack(ensemble.intercept),
         "leaf_values": pack(ensemble.leaf_values()),
@@ -116,28 +134,44 @@ def to_document(model: Any) -> Document:
     return document.with_learner(attributes={**document.attributes, _CHECKSUM: _checksum(document)})
 
 
+def _attributes(model: FittedModel) -> dict[str, Any]:
+    """Facts about a model, under the names of the estimator's attributes; None for those that it does not have."""
+    names, selection = model.encoder.feature_names, model.selection
+    return {
+        "n_features_in_": model.encoder.n_features,
+        "feature_names_in_": None if names is None else np.array(names, dtype=object),
+        "classes_": model.classes,
+        "n_estimators_": model.n_rounds,
+        "learning_rate_": model.learning_rate,
+        "max_depth_": model.max_depth,
+        "training_log_": dict(model.training_log),
+        "stop_reason_": model.stop_reason,
+        "selection_log_": dict(selection.log) or None,
+        "selected_features_": np.array(selection.features, dtype=np.int64) if selection.features else None,
+        "categorical_splits_": selection.categorical_splits,
+        "weighting_result_": model.weighting_result,
+        "target_name_": model.target_name,
+    }
+
+
 def _checksum(document: Document) -> str:
     """SHA-256 of a model as UBJSON, without the attribute that holds it: the same for both formats."""
     attributes = {name: text for name, text in document.attributes.items() if name != _CHECKSUM}
     return hashlib.sha256(document.with_learner(attributes=attributes).encode()).hexdigest()
 
 
-def _is_fitted_attribute(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("_")
-
-
-def _pack_parameters(model: Any) -> dict[str, Any]:
-    skipped = {*_OF_THE_PROCESS, *_left_out(model)}
-    if isinstance(getattr(model, "loss", None), Loss):  # which has a place of its own
+def _pack_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    skipped = {*_OF_THE_PROCESS, *_not_stored(parameters)}
+    if isinstance(parameters.get("loss"), Loss):  # which has a place of its own
         skipped.add("loss")
     names = [name for name in inspect.signature(_stored_class(model)).parameters if name not in skipped]
-    return {name: pack(getattr(model, name), name) for name in names}
+    return {name: pack(parameters[name], name) for name in names}
 
 
-def _left_out(model: Any) -> list[str]:
+def _not_stored(parameters: Mapping[str, Any]) -> list[str]:
     """Names of the parameters that hold objects which a file cannot store."""
     names = []
-    for name, value in model.get_params(deep=False).items():
+    for name, value in parameters.items():
         try:
             pack(None if name in _OF_THE_PROCESS or isinstance(value, Loss) else value, name)
         except ValueError:
@@ -175,11 +209,11 @@ def pack(value: Any, name: str = "") -> Any:
     )
 
 
-def _pack_columns(columns: Columns | None) -> Any:
-    if columns is None:
+def _pack_categories(encoder: Encoder) -> Any:
+    if encoder.categories is None:
         return None
-    categories = [None if known is None else list(known) for known in columns.categories]
-    return {"categories": categories, "whole": sorted(columns.whole)}
+    categories = [None if texts is None else list(texts) for texts in encoder.categories]
+    return {"categories": categories, "whole": sorted(encoder.integer_categories)}
 
 
 def _pack_loss(loss: Loss) -> dict[str, Any]:
@@ -205,7 +239,7 @@ def _pack_own_parameters(loss: Loss) -> dict[str, Any]:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> Any:
+def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
     """Read a model that ``save_model`` of an estimator has written.
 
     Parameters
@@ -275,12 +309,12 @@ def _check_origin(document: Document) -> None:
     _require(attributes.get(_CHECKSUM) == _checksum(document), "its checksum is not that of its content")
 
 
-def from_document(document: Document, loss: Loss | None = None) -> Any:
+def from_document(document: Document, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
     """Make the estimator of a document that :func:`parse` returned; see :func:`load_model` for the loss."""
     try:
         own = json.loads(document.attributes[_OWN])
         _check_schema(own)
-        return _Reader(own, document, loss).model()
+        return _Reader(own, document, loss).estimator()
     except ModelFileError:
         raise
     except _ANY_FAULT as error:
@@ -312,45 +346,86 @@ class _Reader:
     def __init__(self, own: dict[str, Any], document: Document, loss: Loss | None) -> None:
         self._own, self._document, self._given_loss = own, document, loss
 
-    def model(self) -> Any:
+    def estimator(self) -> SCBoostClassifier | SCBoostRegressor:
         own = self._own
         _require(own["estimator"] in _CLASSES, f"unknown estimator {own['estimator']!r:.40}")
-        model: Any = _CLASSES[own["estimator"]]()
+        estimator = _CLASSES[own["estimator"]]()
+        known = estimator.get_params(deep=False)
         parameters = {name: unpack(value) for name, value in _renamed(own["parameters"]).items()}
-        unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
+        unknown = sorted(set(parameters) - set(known))
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
-        model._loss = loss = self._loss()
-        if "loss" in model.get_params(deep=False):
-            parameters.setdefault("loss", loss)  # an object, whose place is not among the parameters
-        model.set_params(**parameters)
-        model._validate_params()
-        _require(model.n_jobs is None or abs(model.n_jobs) < 2**31, f"n_jobs is {model.n_jobs}")
-        for name, value in _renamed(own["fitted"]).items():
-            _require(name.isidentifier() and _is_fitted_attribute(name), f"unknown attribute {name!r:.40}")
-            _require(
-                not isinstance(getattr(type(model), name, None), property), f"{name} is not an attribute of its own"
-            )
-            setattr(model, name, unpack(value))
-        model._columns = self._columns()
-        _require(isinstance(own["sparse"], bool), "sparse is neither true nor false")
-        model._sparse = own["sparse"]
-        self._check_columns(model)
-        self._check_classes(model, loss)
+        loss = self._loss()
+        if "loss" in known:
+            parameters.setdefault("loss", loss)  # an object, which is not stored among the parameters
+        estimator.set_params(**parameters)
+        validate_parameter_constraints(type(estimator)._parameter_constraints, parameters, type(estimator).__name__)
+        _require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")
+        return estimator.__with_fitted_model__(self._model(loss, classifies=isinstance(estimator, SCBoostClassifier)))
+
+    def _model(self, loss: Loss, *, classifies: bool) -> FittedModel:
+        fitted = {name: unpack(value) for name, value in _renamed(self._own["fitted"]).items()}
+        fitted.pop("n_classes_", None)  # of schema 1: the number of classes_
+        unknown = sorted(set(fitted) - _ATTRIBUTES)
+        _require(not unknown, f"unknown attributes {unknown!r:.80}")
+        encoder = self._encoder(fitted)
+        ensemble = self._ensemble(encoder, loss)
+        n_rounds = fitted["n_estimators_"]
+        _require(type(n_rounds) is int and 0 <= n_rounds <= ensemble.n_rounds, f"n_estimators_ is {n_rounds!r:.40}")
+        _require(not ensemble.weights[n_rounds:].any(), f"n_estimators_ is {n_rounds}, but later rounds have weights")
+        depth = fitted.get("max_depth_")
+        _require(depth is None or (type(depth) is int and depth > 0), f"max_depth_ is {depth!r:.40}")
+        rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
+        _require(isinstance(rate, int | float) and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
+        _require(isinstance(reason, str), "stop_reason_ is not a text")
+        _require(name is None or isinstance(name, str), "target_name_ is not a text")
+        weights = fitted.get("weighting_result_")
+        _require(weights is None or isinstance(weights, Weights), "weighting_result_ is none")
+        return FittedModel(
+            encoder,
+            _checked_classes(fitted.get("classes_"), loss, classifies=classifies),
+            loss,
+            ensemble,
+            n_rounds=n_rounds,
+            learning_rate=float(rate),
+            max_depth=depth,
+            training_log=_checked_log(fitted["training_log_"]),
+            stop_reason=reason,
+            selection=_selection(fitted, encoder),
+            weighting_result=weights,
+            target_name=name,
+        )
+
+    def _encoder(self, fitted: dict[str, Any]) -> Encoder:
+        d = self._document.n_features
+        _require(type(fitted["n_features_in_"]) is int and fitted["n_features_in_"] == d, f"n_features_in_ is not {d}")
+        names = fitted.get("feature_names_in_")
+        if names is not None:
+            _require(isinstance(names, np.ndarray) and names.shape == (d,), f"feature_names_in_ are not {d} names")
+            _require(all(isinstance(name, str) for name in names), "a column name is not a text")
+        is_sparse = self._own["sparse"]
+        _require(isinstance(is_sparse, bool), "sparse is neither true nor false")
+        categories, integer = self._categories()
+        _require(categories is None or len(categories) == d, f"there are not categories of {d} columns")
+        _require(categories is None or not is_sparse, "sparse data have no categories")
+        return Encoder(d, None if names is None else tuple(names.tolist()), categories, integer, sparse=is_sparse)
+
+    def _ensemble(self, encoder: Encoder, loss: Loss) -> TreeEnsemble:
+        own = self._own
         intercept = _float64(unpack(own["intercept"]), "intercept")
         _require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
         _require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
         _require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
-        ensemble: TreeEnsemble = model._make_ensemble(loss)(intercept)
+        ensemble = new_ensemble(encoder, loss, intercept, of_trees=True)
         weights = _float64(unpack(own["weights"]), "weights")
         leaf_values = unpack(own["leaf_values"])
         _require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
         _require(leaf_values.ndim == 1, "leaf_values are not a vector")
         dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
         _require(isinstance(dropped, list), "dropped_trees is not a list")
+        assert isinstance(ensemble, TreeEnsemble)  # noqa: S101 - for the type checker
         ensemble.restore(self._document, weights, leaf_values, dropped)
-        model._ensemble = ensemble
-        return model
+        return ensemble
 
     def _loss(self) -> Loss:
         stored = self._own["loss"]
@@ -385,47 +460,74 @@ class _Reader:
             raise ModelFileError(f"was fitted with the loss {written}, got loss={given!r}.")
         return given
 
-    def _columns(self) -> Columns | None:
+    def _categories(self) -> tuple[tuple[tuple[str, ...] | None, ...] | None, frozenset[int]]:
         stored = self._own["columns"]
         if stored is None:
-            return None
-        categories: list[dict[str, int] | None] = []
+            return None, frozenset()
+        categories: list[tuple[str, ...] | None] = []
         for texts in stored["categories"]:
             _require(texts is None or isinstance(texts, list), "categories are not a list")
             if texts is not None:
                 _require(all(isinstance(text, str) for text in texts), "a category is not a text")
                 _require(len(set(texts)) == len(texts), "a category comes twice")
-            categories.append(None if texts is None else {text: code for code, text in enumerate(texts)})
+            categories.append(None if texts is None else tuple(texts))
         whole = stored["whole"]
         _require(all(type(j) is int and 0 <= j < len(categories) for j in whole), "a column of numbers does not exist")
-        columns = Columns(categories, frozenset(whole))
-        _require(columns.categorical is not None, "there are column tables without categories")
-        return columns
+        _require(any(texts is not None for texts in categories), "there are column tables without categories")
+        return tuple(categories), frozenset(whole)
 
-    def _check_columns(self, model: Any) -> None:
-        d = self._document.n_features
-        _require(type(model.n_features_in_) is int and model.n_features_in_ == d, f"n_features_in_ is not {d}")
-        names = getattr(model, "feature_names_in_", None)
-        if names is not None:
-            _require(isinstance(names, np.ndarray) and names.shape == (d,), f"feature_names_in_ are not {d} names")
-            _require(all(isinstance(name, str) for name in names), "a column name is not a text")
-        columns = model._columns
-        _require(columns is None or len(columns.categories) == d, f"there are not categories of {d} columns")
 
-    @staticmethod
-    def _check_classes(model: Any, loss: Loss) -> None:
-        classes = getattr(model, "classes_", None)
-        n_classes = loss.n_classes
-        _require((classes is not None) == (n_classes > 0), "there are classes without a loss for them, or the reverse")
-        _require(
-            n_classes > 0 or type(model).__name__ == "SCBoostRegressor", "a classifier has the loss of a regressor"
-        )
-        if classes is not None:
-            _require(type(model).__name__ == "SCBoostClassifier", "a regressor has classes")
-            _require(
-                isinstance(classes, np.ndarray) and classes.shape == (n_classes,), f"there are not {n_classes} classes"
-            )
-            _require(len(set(classes.tolist())) == n_classes, "a class comes twice")
+_ATTRIBUTES = {
+    "n_features_in_",
+    "feature_names_in_",
+    "classes_",
+    "n_estimators_",
+    "learning_rate_",
+    "max_depth_",
+    "training_log_",
+    "stop_reason_",
+    "selection_log_",
+    "selected_features_",
+    "categorical_splits_",
+    "weighting_result_",
+    "target_name_",
+}
+
+
+def _checked_classes(classes: Any, loss: Loss, *, classifies: bool) -> npt.NDArray[Any] | None:
+    n_classes = loss.n_classes
+    _require((classes is not None) == (n_classes > 0), "there are classes without a loss for them, or the reverse")
+    _require(n_classes > 0 or not classifies, "a classifier has the loss of a regressor")
+    if classes is None:
+        return None
+    _require(classifies, "a regressor has classes")
+    _require(isinstance(classes, np.ndarray) and classes.shape == (n_classes,), f"there are not {n_classes} classes")
+    labels = classes.tolist()
+    _require(len(set(labels)) == n_classes, "a class comes twice")
+    _require(all(label == label for label in labels), "a class is NaN")  # noqa: PLR0124
+    array: npt.NDArray[Any] = classes
+    return array
+
+
+def _checked_log(log: Any) -> dict[str, FloatArray]:
+    _require(isinstance(log, dict), "a log is not a dictionary")
+    _require(all(isinstance(name, str) for name in log), "a name in a log is not a text")
+    is_column = all(isinstance(values, np.ndarray) and values.ndim == 1 for values in log.values())
+    _require(is_column, "a log holds something else than columns")
+    return dict(log)
+
+
+def _selection(fitted: dict[str, Any], encoder: Encoder) -> Selection:
+    features = fitted.get("selected_features_")
+    positions: tuple[int, ...] = ()
+    if features is not None:
+        is_integer = isinstance(features, np.ndarray) and features.dtype.kind in "iu"
+        _require(is_integer, "selected_features_ are not positions")
+        positions = tuple(features.ravel().tolist())
+        _require(all(0 <= j < encoder.n_features for j in positions), "a selected feature does not exist")
+    splits = fitted.get("categorical_splits_")
+    _require(splits in (None, "one-vs-rest", "subset"), f"categorical_splits_ is {splits!r:.40}")
+    return Selection(_checked_log(fitted.get("selection_log_", {})), positions, splits)
 
 
 def unpack(value: Any) -> Any:

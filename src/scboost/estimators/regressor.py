@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike, FloatArray
 from scboost.boosting.losses import (
@@ -27,7 +26,7 @@ from scboost.boosting.losses import (
 from scboost.boosting.training import Rows
 from scboost.boosting.workers import agreed, workers
 from scboost.estimators.base import SCBoost
-from scboost.estimators.intake import make_rows, numbers
+from scboost.estimators.intake import Target, make_rows, numbers
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
 
@@ -192,7 +191,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         self.tweedie_power = tweedie_power
         self.huber_delta = huber_delta
 
-    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> tuple[Rows, Loss]:
+    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
         with agreed():
             for name, needed in (
                 ("quantile", True),
@@ -219,7 +218,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             raise ValueError(
                 f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."
             )
-        return rows, loss
+        return Target(rows, loss)
 
     def _check_belongs(self, name: str, loss: str, *, needed: bool) -> None:
         """Reject a parameter of another loss than the one given, and a loss without the parameter it needs."""
@@ -247,9 +246,9 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             return QuantilesLoss(self.quantile)
         return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
 
-    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, loss: Loss) -> Rows:
+    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, target: Target) -> Rows:
         values = numbers(y, "y_val")
-        loss.check_target(values, "y_val")
+        target.loss.check_target(values, "y_val")
         return make_rows(X, values, sample_weight, "sample_weight_val")
 
     def __sklearn_tags__(self) -> Any:
@@ -270,8 +269,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples,), or (n_samples, n_quantiles) if several quantiles were asked for
             On the scale of y.
         """
-        F = self._scores(X)
-        return self._loss.inverse_link(F.astype(np.float64))
+        return self._fitted.means(self._raw_scores(X))
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
         """Interval that should hold a share of the targets, between two quantiles that were fitted.
@@ -289,8 +287,8 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples, 2)
             Lower and upper ends.
         """
-        check_is_fitted(self)
-        known = self._loss.quantiles if isinstance(self._loss, QuantilesLoss) else []
+        loss = self._fitted.loss
+        known = loss.quantiles if isinstance(loss, QuantilesLoss) else []
         ends = [(1 - coverage) / 2, (1 + coverage) / 2]
         places = [k for end in ends for k, quantile in enumerate(known) if abs(quantile - end) < 1e-9]
         if len(places) < 2:
@@ -317,8 +315,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         float
             At most 1. A model of several quantiles has no such score.
         """
-        check_is_fitted(self)
-        if self._loss.n_outputs > 1:
+        if self._fitted.loss.n_outputs > 1:
             raise ValueError(
                 f"score compares one prediction a row with y, but quantile={self.quantile!r} predicts several; see "
                 "sklearn.metrics.mean_pinball_loss."
@@ -338,8 +335,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             After 1, 2, ... rounds.
         """
-        for F in self._staged_scores(X):
-            yield self._loss.inverse_link(F)
+        yield from map(self._fitted.means, self._staged_raw_scores(X))
 
 
 def _huber_delta(rows: Rows) -> float:

@@ -9,10 +9,12 @@ from zlib import crc32
 import numpy as np
 
 from scboost._arrays import FloatArray, Keys
+from scboost._data.encoder import Encoder
+from scboost._model.fitted import FittedModel
 from scboost.boosting.content import mix64
-from scboost.boosting.losses import Loss
-from scboost.boosting.training import Rows
+from scboost.boosting.training import Rows, Training
 from scboost.boosting.workers import workers
+from scboost.estimators.intake import Target
 from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START, Plan
 
 
@@ -22,10 +24,14 @@ class Identity:
 
     Attributes
     ----------
-    rows, target, weights, validation : int
+    rows, target, weights : int
         Checksums, in the order of the rows; in any order where workers share them.
+    validation : tuple of int
+        The same three of the validation set; empty if there is none.
     columns : tuple
-        Number of columns and their names.
+        Number of features and their names.
+    categories : int
+        Checksum of the categories of all features.
     parameters : dict of str to str
         Texts of the parameters that must not change.
     """
@@ -33,14 +39,14 @@ class Identity:
     rows: int
     target: int
     weights: int
-    validation: int
+    validation: tuple[int, ...]
     columns: tuple[Any, ...]
+    categories: int
     parameters: dict[str, str]
 
     @classmethod
-    def of(cls, estimator: Any, rows: Rows, validation: Rows | None) -> Identity:
+    def of(cls, estimator: Any, encoder: Encoder, rows: Rows, validation: Rows | None) -> Identity:
         """Take the identity of a fit that is about to begin."""
-        names = getattr(estimator, "feature_names_in_", None)
         parameters = {
             name: parameter_text(value)
             for name, value in estimator.get_params(deep=False).items()
@@ -49,12 +55,19 @@ class Identity:
         if not isinstance(estimator.random_state, int | np.integer | None):
             parameters.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
         checksum = _checksum if workers().size == 1 else _checksum_of_all_workers
+
+        def parts(of: Rows) -> tuple[int, int, int]:
+            weights = 0 if of.weight is None else checksum(of.keys(), of.weight)
+            return checksum(of.keys()), checksum(of.keys(), of.y.astype(np.float64)), weights
+
+        own = parts(rows)
         return cls(
-            rows=checksum(rows.keys()),
-            target=checksum(rows.keys(), rows.y.astype(np.float64)),
-            weights=0 if rows.weight is None else checksum(rows.keys(), rows.weight),
-            validation=0 if validation is None else checksum(validation.keys(), validation.y),
-            columns=(estimator.n_features_in_, *(() if names is None else map(str, names))),
+            rows=own[0],
+            target=own[1],
+            weights=own[2],
+            validation=() if validation is None else parts(validation),
+            columns=(encoder.n_features, *(encoder.feature_names or ())),
+            categories=0 if encoder.categories is None else crc32(repr(encoder.categories).encode()),
             parameters=parameters,
         )
 
@@ -64,6 +77,11 @@ class Identity:
             raise ValueError(
                 f"The fit to go on with had the columns {_columns(self)}, X has {_columns(now)}; give the same "
                 "columns in the same order, or start anew with warm_start=False or a clone."
+            )
+        if self.categories != now.categories:
+            raise ValueError(
+                "The categories of X are not those of the fit to continue; pass the same data, or start anew with "
+                "warm_start=False or a clone."
             )
         for name, old in self.parameters.items():
             if now.parameters.get(name, old) != old:
@@ -95,17 +113,38 @@ def _checksum_of_all_workers(keys: Keys, values: FloatArray | None = None) -> in
     return sum(parts) % 2**53
 
 
-def check_base(estimator: Any, base: Any, loss: Loss, plan: Plan) -> None:
+@dataclass(frozen=True)
+class Resumable:
+    """State of a fit that a later one can continue.
+
+    Attributes
+    ----------
+    training : Training
+        Where the loop stands.
+    identity : Identity
+        What the fit was about.
+    n_rounds : int or "auto"
+        Number of rounds that the fit was asked for.
+    """
+
+    training: Training
+    identity: Identity
+    n_rounds: int | str
+
+
+def check_base(estimator: Any, base: Any, encoder: Encoder, target: Target, plan: Plan) -> None:
     """Raise ValueError if a fit cannot go on from another fitted model.
 
     Parameters
     ----------
     estimator : estimator
-        About to be fitted; its columns and classes are known.
+        About to be fitted.
     base : estimator
-        The model to go on from.
-    loss : Loss
-        The loss of the new rounds.
+        The model to continue.
+    encoder : Encoder
+        Features of the training set.
+    target : Target
+        Classes and loss of the new rounds.
     plan : Plan
         What the fit will do.
     """
@@ -117,23 +156,29 @@ def check_base(estimator: Any, base: Any, loss: Loss, plan: Plan) -> None:
             "adds rounds to a finished model: give n_estimators as a number (or X_val, y_val), without warm_start, "
             "fold models and callbacks"
         )
-    elif _names(base) != _names(estimator):
-        problem = f"has the columns {_names(base)}, X has {_names(estimator)}; give the same columns in the same order"
-    elif (base._columns, base._sparse) != (estimator._columns, estimator._sparse):
-        problem = (
-            "was fitted on other kinds of columns: numbers where X has categories, or dense rows where X is sparse"
-        )
-    elif not np.array_equal(getattr(base, "classes_", ()), getattr(estimator, "classes_", ())):
-        problem = f"has the classes {base.classes_.tolist()}, y has {estimator.classes_.tolist()}"
-    elif type(base._loss) is not type(loss) or vars(base._loss) != vars(loss):
-        problem = "was fitted with another loss"
+    else:
+        problem = _difference(base.__fitted_model__(), encoder, target)
     if problem:
         raise ValueError(f"init_model {problem}.")
 
 
-def _names(estimator: Any) -> list[Any]:
-    names = getattr(estimator, "feature_names_in_", None)
-    return list(range(estimator.n_features_in_)) if names is None else list(names)
+def _difference(model: FittedModel, encoder: Encoder, target: Target) -> str:
+    """Say what keeps a fit from continuing a model; empty if nothing does."""
+    if _names(model.encoder) != _names(encoder):
+        own, now = _names(model.encoder), _names(encoder)
+        return f"has the columns {own}, X has {now}; give the same columns in the same order"
+    if model.encoder != encoder:
+        return "was fitted on other kinds of columns: numbers where X has categories, or dense rows where X is sparse"
+    classes = () if target.classes is None else target.classes
+    if not np.array_equal(() if model.classes is None else model.classes, classes):
+        return f"has the classes {np.asarray(model.classes).tolist()}, y has {np.asarray(classes).tolist()}"
+    if type(model.loss) is not type(target.loss) or vars(model.loss) != vars(target.loss):
+        return "was fitted with another loss"
+    return ""
+
+
+def _names(encoder: Encoder) -> list[Any]:
+    return list(encoder.feature_names or range(encoder.n_features))
 
 
 def _columns(identity: Identity) -> str:

@@ -6,11 +6,11 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
 from scboost._arrays import FloatArray
+from scboost._model.fitted import FittedModel
 from scboost._xgboost import import_xgboost
 from scboost.boosting.losses import Loss, is_built_in
 from scboost.boosting.workers import WorkerError
@@ -62,10 +62,7 @@ class Outcome:
         for kind, text in self.said:
             warnings.warn(text, kind, stacklevel=4)
         model = from_document(parse(self.model), _own_loss(estimator))
-        fitted = clone(estimator)
-        own = set(estimator.get_params(deep=False))
-        fitted.__dict__.update({name: value for name, value in vars(model).items() if name not in own})
-        return fitted
+        return clone(estimator).__with_fitted_model__(model.__fitted_model__())
 
 
 def _own_loss(estimator: Any) -> Loss | None:
@@ -114,13 +111,13 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
             return None
         traffic = {"calls": workers.calls, "bytes": 8 * workers.numbers, "seconds": workers.seconds}
         return Outcome(
-            to_document(model).encode(),
+            to_document(model.__fitted_model__(), model.__stored_parameters__()).encode(),
             [(warning.category, str(warning.message)) for warning in caught],
             {**traffic, "rounds": len(model.training_log_["round"])},
         )
 
 
-def predictions(model: Any, X: Any) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
+def predictions(model: FittedModel, X: Any, n_threads: int) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
     """Return what a classifier says of rows, with one pass through its trees.
 
     Returns
@@ -132,5 +129,5 @@ def predictions(model: Any, X: Any) -> tuple[npt.NDArray[Any], FloatArray, Float
     scores : ndarray of shape (n_outputs, n)
         Raw scores.
     """
-    F = model._scores(X)
-    return model.classes_[model._winners(F)], model._loss.inverse_link(F.astype(np.float64)), F
+    raw = model.raw_scores(X, n_threads)
+    return model.labels(raw), model.means(raw), raw

@@ -1,0 +1,189 @@
+"""Tables of any library (pandas, polars, PyArrow, ...), read through narwhals.
+
+A table becomes a :class:`Table`: column names and narwhals series. Everything that narwhals does not know but that
+exports the Arrow C stream (PyArrow record batches and readers, DuckDB relations) is read through PyArrow. What remains
+specific to a library is how a column becomes numbers or category codes, three functions at the end of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Kind = Literal["number", "category", "empty"]
+"""Kind of a column: numeric or boolean, categorical, or without any value and type."""
+
+Series: TypeAlias = "nw.Series[Any]"
+FloatArray = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a table, by position: names may repeat.
+
+    Attributes
+    ----------
+    names : tuple
+        Column names.
+    columns : tuple of narwhals.Series
+        Values.
+    n_rows : int
+        Number of rows.
+    """
+
+    names: tuple[Hashable, ...]
+    columns: tuple[Series, ...]
+    n_rows: int
+
+    def __iter__(self) -> Iterator[tuple[Hashable, Series]]:
+        return zip(self.names, self.columns, strict=True)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Column names if all are strings, None if none is."""
+        kinds = sorted({type(name).__name__ for name in self.names if not isinstance(name, str)})
+        if not kinds:
+            return tuple(str(name) for name in self.names) or None
+        if not any(isinstance(name, str) for name in self.names):
+            return None
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your input has "
+            f"{['str', *kinds]} as feature name / column name types. If you want feature names to be stored and "
+            "validated, you must convert them all to strings, by using X.columns = X.columns.astype(str) for example."
+        )
+
+
+def as_table(X: Any) -> Table | None:
+    """Return the columns of a table, or None if X is an array, a sparse matrix or a list.
+
+    Raises
+    ------
+    TypeError
+        If X is a lazy frame.
+    """
+    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X) or nw.dependencies.is_into_series(X):
+        return None
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise TypeError("X is a polars LazyFrame, which has not been computed; call its collect() first.")
+    if nw.dependencies.is_pandas_like_dataframe(X):
+        columns = tuple(_of_pandas(X.iloc[:, j]) for j in range(X.shape[1]))
+        return Table(tuple(X.columns), columns, len(X))
+    if nw.dependencies.is_polars_dataframe(X):
+        return Table(tuple(X.columns), tuple(nw.from_native(X, eager_only=True).iter_columns()), len(X))
+    if not nw.dependencies.is_pyarrow_table(X):
+        if not hasattr(X, "__arrow_c_stream__"):
+            return None
+        X = _read_stream(X)
+    columns = tuple(nw.from_native(column, series_only=True) for column in X.columns)
+    return Table(tuple(X.schema.names), columns, X.num_rows)
+
+
+def _read_stream(X: Any) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError(
+            f"X is a {type(X).__name__}, which is read through the Arrow C stream interface; this needs PyArrow: "
+            "pip install pyarrow."
+        ) from error
+    return pa.table(X)
+
+
+def _of_pandas(column: Any) -> Series:
+    """Column of a pandas-like frame; Arrow's own where the frame only wraps it, because pandas cannot factorize all."""
+    if type(column.dtype).__name__ == "ArrowDtype":
+        import pyarrow as pa
+
+        return nw.from_native(pa.chunked_array([pa.array(column)]), series_only=True)
+    return nw.from_native(column, series_only=True)
+
+
+def kind_of(name: Hashable, column: Series) -> Kind:
+    """Whether a column holds numbers, categories or nothing at all.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else, such as dates or lists.
+    """
+    native = column.to_native()
+    if column.implementation.is_pandas_like():
+        kind, dtype = _pandas_kind(native, column.dtype), native.dtype
+    else:
+        dtype = native.type if column.implementation.is_pyarrow() else native.dtype
+        kind = "empty" if str(dtype).lower() == "null" else _narwhals_kind(column.dtype)
+    if kind is None:
+        raise TypeError(
+            f"Column {name!r} has type {dtype} and values that are neither numbers, booleans, strings nor categories; "
+            "convert it to one of these, or leave it out."
+        )
+    return kind
+
+
+def _narwhals_kind(dtype: Any) -> Kind | None:
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return "number"
+    return "category" if dtype in (nw.Categorical, nw.Enum, nw.String) else None
+
+
+def _pandas_kind(column: Any, dtype: Any) -> Kind | None:
+    if not (isinstance(column.dtype, np.dtype) and column.dtype.kind == "O"):
+        if dtype in (nw.Categorical, nw.Enum, nw.String):
+            return "category"
+        return "number" if column.dtype.kind in "biuf" else None
+    from pandas.api.types import infer_dtype
+
+    inferred = infer_dtype(column, skipna=True)
+    if inferred in {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}:
+        return "number"
+    return {"string": "category", "empty": "empty"}.get(inferred)  # type: ignore[return-value]
+
+
+# --- values, by library ----------------------------------------------------------------------------------------------
+
+
+def numbers(column: Series) -> FloatArray:
+    """Values of a numeric column as float64; missing ones are NaN."""
+    native = column.to_native()
+    if column.implementation.is_pandas_like():
+        return np.asarray(native.to_numpy(dtype=np.float64, na_value=np.nan))
+    if column.implementation.is_polars():
+        return np.asarray(column.cast(nw.Float64).to_numpy())
+    return np.asarray(native.cast("float64", safe=False).to_numpy())
+
+
+def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    """Distinct values of a categorical column, and the position of each row's value among them (-1 if missing)."""
+    native = column.to_native()
+    if column.implementation.is_pandas_like():
+        factor = native.astype("category").cat
+        return list(factor.categories), factor.codes.to_numpy().astype(np.intp)
+    if column.implementation.is_polars():
+        return _factorize_polars(native)
+    return _factorize_arrow(native)
+
+
+def _factorize_polars(column: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    import polars as pl
+
+    texts = column.cast(pl.String)
+    levels = texts.drop_nulls().unique().to_list()
+    codes = texts.replace_strict(levels, range(len(levels)), default=-1, return_dtype=pl.Int64)
+    return levels, codes.to_numpy().astype(np.intp)
+
+
+def _factorize_arrow(column: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    factor = column.combine_chunks().dictionary_encode()
+    return factor.dictionary.to_pylist(), factor.indices.fill_null(-1).to_numpy().astype(np.intp)

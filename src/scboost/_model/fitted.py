@@ -1,0 +1,224 @@
+"""The fitted model: everything that predictions and files need, and nothing of how it was fitted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._data.encoder import Encoder, Matrix
+from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
+from scboost.boosting.losses import Loss
+from scboost.xgb.ensemble import TreeEnsemble
+
+if TYPE_CHECKING:
+    import xgboost
+
+    from scboost.weighting import Weights
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What cross-validation selected.
+
+    Attributes
+    ----------
+    log : mapping of str to ndarray
+        "validation_loss" of the fold models after each "round"; empty if the number of rounds was not selected.
+    features : tuple of int
+        Positions of the selected features; empty for all.
+    categorical_splits : {"one-vs-rest", "subset"} or None
+        How categorical features are split; None if there are none.
+    """
+
+    log: Mapping[str, FloatArray] = field(default_factory=dict)
+    features: tuple[int, ...] = ()
+    categorical_splits: Literal["one-vs-rest", "subset"] | None = None
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted model; immutable.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        Turns X into the matrix that the ensemble takes.
+    classes : ndarray of shape (n_classes,) or None
+        Class labels; None for regression.
+    loss : Loss
+        The loss, which maps raw scores to predictions.
+    ensemble : Ensemble
+        Learners, their weights and the intercept.
+    n_rounds : int
+        Number of boosting rounds in use.
+    learning_rate : float
+        Learning rate in use.
+    max_depth : int or None
+        Largest tree depth in use; None for no limit.
+    training_log : mapping of str to ndarray
+        One entry a round.
+    stop_reason : str
+        Why fewer rounds than requested were run; empty otherwise.
+    selection : Selection
+        What cross-validation selected.
+    weighting_result : Weights or None
+        Tree weights with their optimality gap, if weights were learned.
+    target_name : str or None
+        Name of the target column, if known.
+    """
+
+    encoder: Encoder
+    classes: npt.NDArray[Any] | None
+    loss: Loss
+    ensemble: Ensemble
+    n_rounds: int
+    learning_rate: float
+    max_depth: int | None = None
+    training_log: Mapping[str, FloatArray] = field(default_factory=dict)
+    stop_reason: str = ""
+    selection: Selection = field(default_factory=Selection)
+    weighting_result: Weights | None = None
+    target_name: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Name of the estimator that has such a model."""
+        return "SCBoostRegressor" if self.classes is None else "SCBoostClassifier"
+
+    @property
+    def has_other_learners(self) -> bool:
+        """Whether the learners are not XGBoost's trees."""
+        return not isinstance(self.ensemble, TreeEnsemble)
+
+    # --- raw scores and predictions ----------------------------------------------------------------------------------
+
+    def encode(self, X: ArrayLike, *, check_finite: bool = True) -> Matrix:
+        """Return X as the ensemble takes it."""
+        return self.encoder.encode(X, owner=self.owner, check_finite=check_finite)
+
+    def raw_scores(self, X: ArrayLike, n_threads: int) -> FloatArray:
+        """Return the raw scores of samples, of shape (n_outputs, n)."""
+        # XGBoost orders infinite values like all others, and looking for them takes up to a fifth of the prediction.
+        matrix = self.encode(X, check_finite=self.has_other_learners)
+        return self.ensemble.scores(matrix, n_threads)
+
+    def staged_raw_scores(self, X: ArrayLike, n_threads: int) -> Iterator[FloatArray]:
+        """Yield the raw scores after 1, 2, ... rounds, of shape (n_outputs, n)."""
+        return islice(self.ensemble.staged(self.encode(X), n_threads), self.n_rounds)
+
+    def margins(self, raw: FloatArray) -> FloatArray:
+        """Return raw scores in the form of ``decision_function``: (n,), or (n, n_classes)."""
+        return raw[0] if len(raw) == 1 else np.ascontiguousarray(raw.T)
+
+    def means(self, raw: FloatArray) -> FloatArray:
+        """Apply the inverse link: probabilities of shape (n, n_classes), values of shape (n,) or (n, n_quantiles)."""
+        return self.loss.inverse_link(raw.astype(np.float64))
+
+    def labels(self, raw: FloatArray) -> npt.NDArray[Any]:
+        """Return the most probable class of each sample."""
+        if self.classes is None:
+            raise TypeError("a regression model has no classes")
+        winners = np.asarray(raw[0] > 0, dtype=np.intp) if len(raw) == 1 else np.argmax(raw, axis=0)
+        return np.asarray(self.classes[winners])
+
+    def predictions(self, raw: FloatArray) -> npt.NDArray[Any]:
+        """Return labels, or values for regression."""
+        return self.means(raw) if self.classes is None else self.labels(raw)
+
+    # --- trees -------------------------------------------------------------------------------------------------------
+
+    def trees(self, method: str) -> TreeEnsemble:
+        """Return the ensemble for a method that only XGBoost's trees support."""
+        if isinstance(self.ensemble, TreeEnsemble):
+            return self.ensemble
+        raise AttributeError(f"{method}() needs trees of the XGBoost engine; this model has estimator=.")
+
+    def booster(self, n_threads: int) -> xgboost.Booster:
+        """Return the native model."""
+        return self.trees("get_booster").booster(n_threads)
+
+    def apply(self, X: ArrayLike, n_threads: int) -> IntArray:
+        """Return the leaf of each sample in each tree of the native model, of shape (n, n_trees)."""
+        trees = self.trees("apply")
+        matrix = trees.prepare(self.encode(X), n_threads)
+        leaves = trees.booster(n_threads).predict(matrix, pred_leaf=True, validate_features=False)
+        return np.asarray(leaves, dtype=np.intp).reshape(matrix.num_row(), -1)
+
+    def shap_values(self, X: ArrayLike, n_threads: int) -> FloatArray:
+        """Return exact TreeSHAP values, of shape (n, n_features + 1) or (n, n_outputs, n_features + 1)."""
+        values = self.trees("shap_values").explain(self.encode(X), n_threads)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def learners(self) -> list[Any]:
+        """Return the fitted regressors, if other learners than XGBoost's trees were used."""
+        if isinstance(self.ensemble, EstimatorEnsemble):
+            return self.ensemble.estimators
+        raise AttributeError("estimators_ exists with estimator= only; see get_booster().")
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each learner, of shape (n_rounds,), or (n_rounds, n_outputs) for several outputs."""
+        weights = self.ensemble.weights
+        return weights[:, 0].copy() if weights.shape[1] == 1 else weights.copy()
+
+    @property
+    def feature_importances(self) -> FloatArray:
+        """Share of each feature in the total gain, of shape (n_features,)."""
+        gains = self.ensemble.gains()
+        total = gains.sum()
+        return gains / total if total > 0 else gains
+
+    def with_tree_weights(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> FittedModel:
+        """Return the model reduced to some of its rounds, with other weights.
+
+        Parameters
+        ----------
+        kept : ndarray of shape (n_kept,)
+            Positions among the rounds that the diagnostics read: for XGBoost's trees, those of non-zero weight.
+        weights : ndarray of shape (n_kept, n_outputs)
+            New weights of these rounds; for XGBoost's trees, factors of the old ones, which the leaves include.
+        intercept : ndarray of shape (n_outputs,)
+            The new intercept.
+        """
+        ensemble = copy.deepcopy(self.ensemble)
+        rounds = kept
+        if isinstance(ensemble, TreeEnsemble):
+            rounds = ensemble.kept[kept]
+            weights = weights * ensemble.weights[rounds]
+        ensemble.select(rounds)
+        ensemble.reweight(weights, intercept)
+        # The learned weights describe trees that the new model no longer has.
+        return replace(self, ensemble=ensemble, n_rounds=ensemble.n_rounds, weighting_result=None)
+
+
+def new_ensemble(encoder: Encoder, loss: Loss, intercept: FloatArray, *, of_trees: bool) -> Ensemble:
+    """Return an ensemble without learners.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        The features.
+    loss : Loss
+        The loss, whose link the native model gets.
+    intercept : ndarray of shape (n_outputs,)
+        Constant raw score.
+    of_trees : bool
+        Whether the learners are XGBoost's trees.
+    """
+    if not of_trees:
+        return EstimatorEnsemble(encoder.n_features, intercept)
+    return TreeEnsemble(
+        encoder.n_features,
+        intercept,
+        objective=loss.objective,
+        categorical=encoder.categorical,
+        feature_names=None if encoder.feature_names is None else list(encoder.feature_names),
+        tables=encoder.tables,
+    )

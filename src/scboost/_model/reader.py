@@ -1,0 +1,41 @@
+"""A fitted model as the diagnostics read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scboost._model.fitted import FittedModel
+from scboost.diagnostics import EnsembleReader, read_ensemble
+from scboost.xgb.ensemble import TreeEnsemble
+
+
+def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
+    """Return the reader of a fitted model's trees."""
+    ensemble = model.ensemble
+    if not ensemble.weights.any():
+        raise ValueError("The model has no trees: there is nothing to measure or to weight.")
+    link = model.loss.link
+    by_learner = EnsembleReader(
+        lambda X, out: np.copyto(
+            out, ensemble.contributions(model.encode(X), n_jobs=n_threads).reshape(-1, len(out)).T
+        ),
+        ensemble.weights.ravel(),
+        ensemble.intercept,
+        np.zeros(ensemble.weights.size),
+        "scboost",
+        "other" if link == "log" else link,  # the names of TreeMatrix
+        model.classes,
+        ensemble.n_features,
+    )
+    if not isinstance(ensemble, TreeEnsemble):
+        return by_learner
+    # Without the intercept, which takes digits from float32 leaves, and without the rounds of weight 0.
+    native = read_ensemble(ensemble.centred_booster(n_threads))
+    return replace(
+        by_learner,
+        fill=lambda X, out: native.fill(model.encode(X), out),
+        column_weights=native.column_weights,
+        centers=native.centers,
+    )
