@@ -89,6 +89,7 @@ def test_public_names():
         "Checkpoint",
         "SCBoostClassifier",
         "SCBoostRegressor",
+        "check_model",
         "encode_features",
         "load_model",
         "prune",

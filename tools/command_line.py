@@ -31,6 +31,7 @@ scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
 scboost report   MODEL DATA [--target COLUMN] -o PAGE.html
+scboost check    FILE...
 ```
 
 `scboost COMMAND --help` lists all arguments.
@@ -43,6 +44,8 @@ scboost report   MODEL DATA [--target COLUMN] -o PAGE.html
   missing.
 - **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`.
 - **Target.** `evaluate`, `prune` and `report` predict the column of the training, unless `--target` names another.
+- **Check.** `scboost check` validates model files of XGBoost, LightGBM and scboost [without loading them](saving.md).
+  Its exit code is 0 if all are sound, 1 if one is damaged, 2 if one is of a kind that is not covered.
 - **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit
   code is 0 if all went well, 1 if not, 2 for wrong arguments, 130 after an interrupt. A file appears only when it is
   complete.

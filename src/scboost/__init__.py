@@ -5,6 +5,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 :mod:`scboost.weighting`.
 """
 
+from scboost._model.check import check_model
 from scboost._version import __version__ as __version__
 from scboost.diagnostics import prune, redundancy_report, report, reweight, tree_matrix
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
@@ -18,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "SCBoostClassifier",
     "SCBoostRegressor",
+    "check_model",
     "encode_features",
     "load_model",
     "prune",

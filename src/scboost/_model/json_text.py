@@ -25,13 +25,21 @@ def read_json(data: bytes) -> Any:
     data : bytes
         Untrusted. Anything that is not such a model is a ValueError.
     """
+    return convert_lists(read_text(data))
+
+
+def read_text(data: bytes) -> Any:
+    """Read JSON text; a key that comes twice, and more levels than Python reads, are a ValueError."""
     try:
-        content = json.loads(data.decode(), object_pairs_hook=_without_repetition)
+        return json.loads(data.decode(), object_pairs_hook=_without_repetition)
     except RecursionError as error:
         raise ValueError("The JSON text is nested too deeply for a model.") from error
+
+
+def convert_lists(content: Any) -> Any:
+    """Turn the lists of numbers of a model with trees into arrays, in place; anything else is a ValueError."""
     try:
-        learner = content["learner"]
-        booster = learner["gradient_booster"]
+        booster = content["learner"]["gradient_booster"]
         model = booster.get("gbtree", booster)["model"]
         model["trees"] = [_with_arrays(tree, _OF_TREE) for tree in model["trees"]]
         if "cats" in model:  # since XGBoost 3.1

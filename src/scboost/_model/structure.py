@@ -99,6 +99,23 @@ def problems(document: Document) -> Iterator[tuple[str, str]]:
             yield f"tree {i}", _described(error)
 
 
+def linear_problems(document: Document) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a model of the booster ``gblinear``; see :func:`problems`."""
+    try:
+        d, n_outputs = _check_learner(document)
+        model = document.learner["gradient_booster"]["model"]
+        weights = model["weights"]
+        _require(isinstance(weights, list | np.ndarray), "its weights are not a list")
+        _require(not isinstance(weights, list) or {*map(type, weights)} <= {int, float}, "a weight is not a number")
+        expected = (d + 1) * n_outputs
+        _require(np.shape(weights) in {(expected,), (0,)}, f"there are {len(weights)} weights, not {expected}")
+        _require(bool(np.isfinite(np.asarray(weights, dtype=np.float64)).all()), "a weight is not finite")
+        if "boosted_rounds" in model:
+            _integer(str(model["boosted_rounds"]), "boosted_rounds", 0, _LARGEST)
+    except (_UnsoundError, *_ANY_FAULT) as error:
+        yield "", _described(error)
+
+
 def _described(error: Exception) -> str:
     return str(error) if isinstance(error, _UnsoundError) else f"{type(error).__name__} {error!s:.200}"
 
