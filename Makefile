@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: demo test native test-native test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/scboost-lab demo
@@ -14,6 +14,16 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/mypy tools
 	OMP_NUM_THREADS=2 MPLBACKEND=Agg $(BIN)/python -m pytest -q
+
+# The compiled kernels, in place. Needs a C++17 compiler; everything but engine="native" works without them.
+native: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet 'cmake>=3.18' 'nanobind>=2.4' ninja
+	$(BIN)/python tools/native.py build
+
+# Their tests with AddressSanitizer and UndefinedBehaviorSanitizer.
+test-native: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet 'cmake>=3.18' 'nanobind>=2.4' ninja
+	$(BIN)/python tools/native.py test
 
 # Wheel and sdist: built, installed in an empty environment, tested. Part of `make test`.
 test-dist: $(VENV)/.dev

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from scboost._engine.native import is_available
+
 # The same examples every time: a run that fails can be run again.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -16,6 +18,8 @@ collect_ignore = [
     for name, needed in {"_kernels": "numba", "dask": "dask", "spark": "pyspark"}.items()
     if find_spec(needed) is None
 ]
+if not is_available():
+    collect_ignore.append("src/scboost/_engine/native/trees.py")
 
 
 @pytest.fixture(scope="session")

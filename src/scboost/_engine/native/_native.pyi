@@ -1,0 +1,94 @@
+# Types of the compiled kernels; see the C++ sources beside this file.
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+What: TypeAlias = Literal["scores", "values", "nodes", "shap"]
+
+class Pool:
+    def __init__(self, n_threads: int) -> None: ...
+    @property
+    def n_threads(self) -> int: ...
+
+class Bins:
+    @staticmethod
+    def dense(
+        X: npt.NDArray[np.float32],
+        max_bin: int,
+        categories: npt.NDArray[np.uint32] | None,
+        weight: npt.NDArray[np.float64] | None,
+        cut_indptr: npt.NDArray[np.int64] | None,
+        cuts: npt.NDArray[np.float32] | None,
+        pool: Pool | None,
+    ) -> Bins: ...
+    @staticmethod
+    def sparse(
+        indptr: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int32],
+        values: npt.NDArray[np.float32],
+        n_features: int,
+        max_bin: int,
+        categories: npt.NDArray[np.uint32] | None,
+        weight: npt.NDArray[np.float64] | None,
+        cut_indptr: npt.NDArray[np.int64] | None,
+        cuts: npt.NDArray[np.float32] | None,
+        pool: Pool | None,
+    ) -> Bins: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def cut_points(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]: ...
+    def codes(self) -> npt.NDArray[np.int32]: ...
+
+class Grower:
+    def __init__(
+        self,
+        bins: Bins,
+        policy: str,
+        max_depth: int,
+        max_leaves: int,
+        reg_lambda: float,
+        reg_alpha: float,
+        min_child_weight: float,
+        min_split_loss: float,
+        max_delta_step: float,
+        monotone: list[int],
+        interactions: list[list[int]],
+        by_tree: float,
+        by_level: float,
+        by_node: float,
+        max_cat_to_onehot: int,
+        max_cat_threshold: int,
+    ) -> None: ...
+    def grow(
+        self,
+        gradient: npt.NDArray[np.float32],
+        hessian: npt.NDArray[np.float32],
+        seeds: list[int],
+        features: list[int] | None,
+        pool: Pool | None,
+    ) -> list[tuple[dict[str, Any], npt.NDArray[np.integer], npt.NDArray[np.int32]]]: ...
+
+class Forest:
+    @staticmethod
+    def make(trees: list[dict[str, Any]], outputs: list[int], n_features: int, n_outputs: int) -> Forest: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def n_trees(self) -> int: ...
+    def predict(self, X: npt.NDArray[np.floating], what: What, pool: Pool | None) -> npt.NDArray[Any]: ...
+    def predict_sparse(
+        self,
+        indptr: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int32],
+        values: npt.NDArray[np.float32],
+        what: What,
+        pool: Pool | None,
+    ) -> npt.NDArray[Any]: ...

@@ -1,0 +1,343 @@
+#include "forest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace scb {
+namespace {
+
+constexpr std::uint32_t kDefaultLeft = 1u << 31, kCategorical = 1u << 30, kFeature = kCategorical - 1;
+constexpr std::size_t kRows = 64;  // samples of a block, which stay in cache while all trees look at them
+constexpr int kLanes = 8;          // paths that are followed at the same time
+constexpr float kMostCategories = 16777216.0f;  // beyond, XGBoost takes a category for an unknown one
+
+}  // namespace
+
+Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k) : n_features(d), n_outputs(k) {
+  for (const TreeView& tree : trees) {
+    const std::int32_t root = static_cast<std::int32_t>(nodes_.size());
+    std::vector<std::int32_t> order{0};  // nodes by level: siblings are neighbours
+    std::vector<std::uint32_t> depth{0};
+    std::vector<std::int64_t> set_of(tree.n_nodes, -1);
+    for (std::size_t i = 0; i < tree.n_categorical; ++i) {
+      const std::int32_t node = tree.categories_nodes[i];
+      if (node < 0 || static_cast<std::size_t>(node) >= tree.n_nodes || tree.segments[i] < 0 || tree.sizes[i] < 0 ||
+          static_cast<std::size_t>(tree.segments[i] + tree.sizes[i]) > tree.n_categories)
+        throw std::invalid_argument("the categories of a tree are out of order");
+      set_of[static_cast<std::size_t>(node)] = static_cast<std::int64_t>(i);
+    }
+    std::uint32_t deepest = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto number = static_cast<std::size_t>(order[i]);
+      const std::int32_t left = tree.left[number], right = tree.right[number];
+      const std::int32_t at = root + static_cast<std::int32_t>(i);
+      Node node{};
+      deepest = std::max(deepest, depth[i]);
+      std::uint32_t start = 0, size = 0;
+      if (left < 0) {
+        node.cut = std::numeric_limits<float>::quiet_NaN();
+        node.left = at - 1;
+        node.value = tree.condition[number];
+      } else {
+        const bool inside = right >= 0 && static_cast<std::size_t>(left) < tree.n_nodes &&
+                            static_cast<std::size_t>(right) < tree.n_nodes && order.size() + 2 <= tree.n_nodes;
+        if (!inside) throw std::invalid_argument("a tree has a child that does not exist, or a loop");
+        if (tree.feature[number] < 0 || static_cast<std::size_t>(tree.feature[number]) >= d)
+          throw std::invalid_argument("a tree splits on a feature that does not exist");
+        node.cut = tree.condition[number];
+        node.feature = static_cast<std::uint32_t>(tree.feature[number]);
+        if (tree.default_left[number]) node.feature |= kDefaultLeft;
+        node.left = root + static_cast<std::int32_t>(order.size());
+        order.push_back(left);
+        order.push_back(right);
+        depth.push_back(depth[i] + 1);
+        depth.push_back(depth[i] + 1);
+        if (tree.split_type[number]) {
+          categorical_ = true;
+          node.feature |= kCategorical;
+          const std::int64_t set = set_of[number];
+          start = static_cast<std::uint32_t>(sets_.size());
+          for (std::int64_t c = 0; set >= 0 && c < tree.sizes[set]; ++c) {
+            const std::int32_t category = tree.categories[tree.segments[set] + c];
+            if (category < 0 || category >= static_cast<std::int32_t>(kMostCategories))
+              throw std::invalid_argument("a tree splits on a category that does not exist");
+            const auto word = static_cast<std::uint32_t>(category) / 32;
+            if (word >= size) sets_.resize(start + (size = word + 1), 0);
+            sets_[start + word] |= 1u << (category & 31);
+          }
+        }
+      }
+      nodes_.push_back(node);
+      original_.push_back(order[i]);
+      cover_.push_back(tree.cover[number]);
+      set_start_.push_back(start);
+      set_size_.push_back(size);
+    }
+    roots_.push_back(root);
+    depths_.push_back(deepest);
+    deepest_ = std::max(deepest_, deepest);
+    if (tree.output >= k) throw std::invalid_argument("a tree is of an output that does not exist");
+    outputs_.push_back(tree.output);
+    std::vector<double> mean(order.size());
+    for (std::size_t i = order.size(); i-- > 0;) {
+      const std::int32_t at = root + static_cast<std::int32_t>(i);
+      const Node& node = nodes_[static_cast<std::size_t>(at)];
+      if (is_leaf(at)) {
+        mean[i] = node.value;
+      } else {
+        const auto left = static_cast<std::size_t>(node.left);
+        const double a = cover_[left], b = cover_[left + 1], l = mean[left - root], r = mean[left + 1 - root];
+        mean[i] = a + b > 0 ? (a * l + b * r) / (a + b) : (l + r) / 2;
+      }
+    }
+    means_.push_back(mean[0]);
+  }
+}
+
+// Calls visit(first, count, rows) for blocks of samples, of which a block is a dense matrix of float.
+template <class Visit>
+void Forest::for_blocks(const Samples& X, Pool* pool, const Visit& visit) const {
+  const std::size_t n = X.matrix.n, d = X.matrix.d;
+  run(pool, (n + kRows - 1) / kRows, [&](std::size_t block) {
+    const std::size_t first = block * kRows, count = std::min(n, first + kRows) - first;
+    if (X.matrix.dense != nullptr) {
+      visit(first, count, X.matrix.dense + first * d);
+      return;
+    }
+    static thread_local std::vector<float> rows;
+    rows.resize(std::max<std::size_t>(count * d, 1));
+    if (X.wide != nullptr) {
+      for (std::size_t i = 0; i < count * d; ++i) rows[i] = static_cast<float>(X.wide[first * d + i]);
+    } else {
+      std::fill(rows.begin(), rows.end(), std::numeric_limits<float>::quiet_NaN());
+      for (std::size_t i = 0; i < count; ++i)
+        for (std::int64_t at = X.matrix.indptr[first + i]; at < X.matrix.indptr[first + i + 1]; ++at)
+          rows[i * d + static_cast<std::size_t>(X.matrix.indices[at])] = X.matrix.values[at];
+    }
+    visit(first, count, rows.data());
+  });
+}
+
+template <bool kCategories>
+SCB_INLINE std::int32_t Forest::next(std::int32_t at, const float* row) const {
+  const Node node = nodes_[static_cast<std::size_t>(at)];
+  if (kCategories && (node.feature & kCategorical)) {
+    const float x = row[node.feature & kFeature];
+    if (std::isnan(x)) return node.left + ((node.feature & kDefaultLeft) == 0);
+    if (!(x >= 0.0f && x < kMostCategories)) return node.left;
+    const auto category = static_cast<std::uint32_t>(x);
+    const auto place = static_cast<std::size_t>(at);
+    const bool inside = category / 32 < set_size_[place];
+    return node.left + (inside && (sets_[set_start_[place] + category / 32] >> (category & 31) & 1));
+  }
+  const float x = row[node.feature & kFeature];
+  const bool missing_left = (x != x) & (node.feature >> 31);
+  return node.left + (!(x < node.cut) & !missing_left);
+}
+
+template <int kCount, bool kCategories>
+SCB_INLINE void Forest::walk(std::int32_t* at, const float* const* rows, std::uint32_t depth) const {
+  std::int32_t now[kCount];
+  for (int i = 0; i < kCount; ++i) now[i] = at[i];
+  while (depth > 0) {
+    const std::uint32_t steps = std::min(depth, 8u);
+    for (std::uint32_t s = 0; s < steps; ++s)
+      for (int i = 0; i < kCount; ++i) now[i] = next<kCategories>(now[i], rows[i]);
+    depth -= steps;
+    if (depth > 0) {
+      bool done = true;
+      for (int i = 0; i < kCount; ++i) done &= is_leaf(now[i]);
+      if (done) break;
+    }
+  }
+  for (int i = 0; i < kCount; ++i) at[i] = now[i];
+}
+
+template <bool kCategories>
+void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+                       std::int32_t* leaf) const {
+  const std::uint32_t depth = depths_[tree];
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const float* lanes[kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+      lanes[k] = rows + (i + static_cast<std::size_t>(k)) * stride;
+      leaf[i + static_cast<std::size_t>(k)] = roots_[tree];
+    }
+    walk<kLanes, kCategories>(leaf + i, lanes, depth);
+  }
+  for (; i < count; ++i) {
+    const float* row = rows + i * stride;
+    leaf[i] = roots_[tree];
+    walk<1, kCategories>(leaf + i, &row, depth);
+  }
+}
+
+void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+                       std::int32_t* leaf) const {
+  categorical_ ? leaves_of<true>(rows, stride, count, tree, leaf) : leaves_of<false>(rows, stride, count, tree, leaf);
+}
+
+// Leaves of all trees for one sample: the lanes are trees.
+void Forest::leaves_of_one(const float* row, std::int32_t* leaf) const {
+  const float* lanes[kLanes];
+  std::fill(lanes, lanes + kLanes, row);
+  std::copy(roots_.begin(), roots_.end(), leaf);
+  std::size_t t = 0;
+  for (; t + kLanes <= roots_.size(); t += kLanes) {
+    const std::uint32_t depth = *std::max_element(&depths_[t], &depths_[t] + kLanes);
+    categorical_ ? walk<kLanes, true>(leaf + t, lanes, depth) : walk<kLanes, false>(leaf + t, lanes, depth);
+  }
+  for (; t < roots_.size(); ++t)
+    categorical_ ? walk<1, true>(leaf + t, lanes, depths_[t]) : walk<1, false>(leaf + t, lanes, depths_[t]);
+}
+
+void Forest::scores(const Samples& X, Pool* pool, double* out) const {
+  const std::size_t n = X.matrix.n, T = roots_.size();
+  std::fill(out, out + n * n_outputs, 0.0);
+  for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
+    if (count < kLanes) {
+      std::vector<std::int32_t> leaf(T);
+      for (std::size_t i = 0; i < count; ++i) {
+        leaves_of_one(rows + i * n_features, leaf.data());
+        for (std::size_t t = 0; t < T; ++t)
+          out[outputs_[t] * n + first + i] += static_cast<double>(nodes_[static_cast<std::size_t>(leaf[t])].value);
+      }
+      return;
+    }
+    std::int32_t leaf[kRows];
+    for (std::size_t t = 0; t < T; ++t) {
+      leaves_of(rows, n_features, count, t, leaf);
+      double* to = out + outputs_[t] * n + first;
+      for (std::size_t i = 0; i < count; ++i)
+        to[i] += static_cast<double>(nodes_[static_cast<std::size_t>(leaf[i])].value);
+    }
+  });
+}
+
+void Forest::values(const Samples& X, Pool* pool, float* out) const {
+  const std::size_t n = X.matrix.n;
+  for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
+    std::int32_t leaf[kRows];
+    for (std::size_t t = 0; t < roots_.size(); ++t) {
+      leaves_of(rows, n_features, count, t, leaf);
+      for (std::size_t i = 0; i < count; ++i) out[t * n + first + i] = nodes_[static_cast<std::size_t>(leaf[i])].value;
+    }
+  });
+}
+
+void Forest::nodes(const Samples& X, Pool* pool, std::int32_t* out) const {
+  const std::size_t T = roots_.size();
+  for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
+    std::int32_t leaf[kRows];
+    for (std::size_t t = 0; t < T; ++t) {
+      leaves_of(rows, n_features, count, t, leaf);
+      for (std::size_t i = 0; i < count; ++i) out[(first + i) * T + t] = original_[static_cast<std::size_t>(leaf[i])];
+    }
+  });
+}
+
+// --- TreeSHAP: Lundberg, Erion and Lee, "Consistent individualized feature attribution for tree ensembles", 2018 ---
+
+struct Forest::Element {
+  std::int64_t feature;
+  double zero, one, weight;  // shares of the paths that go on when the feature is unknown, and when it is known
+};
+
+namespace {
+
+template <class Element>
+void extend(Element* path, std::uint32_t depth, double zero, double one, std::int64_t feature) {
+  path[depth] = {feature, zero, one, depth == 0 ? 1.0 : 0.0};
+  const double length = depth + 1;
+  for (std::uint32_t i = depth; i-- > 0;) {
+    path[i + 1].weight += one * path[i].weight * (i + 1) / length;
+    path[i].weight = zero * path[i].weight * (depth - i) / length;
+  }
+}
+
+template <class Element>
+void unwind(Element* path, std::uint32_t depth, std::uint32_t at) {
+  const double one = path[at].one, zero = path[at].zero, length = depth + 1;
+  double next = path[depth].weight;
+  for (std::uint32_t i = depth; i-- > 0;) {
+    if (one != 0) {
+      const double before = path[i].weight;
+      path[i].weight = next * length / ((i + 1) * one);
+      next = before - path[i].weight * zero * (depth - i) / length;
+    } else if (zero != 0) {
+      path[i].weight = path[i].weight * length / (zero * (depth - i));
+    }
+  }
+  for (std::uint32_t i = at; i < depth; ++i) {
+    path[i].feature = path[i + 1].feature;
+    path[i].zero = path[i + 1].zero;
+    path[i].one = path[i + 1].one;
+  }
+}
+
+template <class Element>
+double unwound_sum(const Element* path, std::uint32_t depth, std::uint32_t at) {
+  const double one = path[at].one, zero = path[at].zero, length = depth + 1;
+  double next = path[depth].weight, total = 0;
+  for (std::uint32_t i = depth; i-- > 0;) {
+    if (one != 0) {
+      const double part = next * length / ((i + 1) * one);
+      total += part;
+      next = path[i].weight - part * zero * ((depth - i) / length);
+    } else if (zero != 0) {
+      total += path[i].weight / zero / ((depth - i) / length);
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+void Forest::explain(const float* row, std::int32_t at, Element* parents, std::uint32_t depth, double zero, double one,
+                     std::int64_t feature, double* out) const {
+  Element* path = parents + depth;
+  if (depth > 0) std::copy(parents, parents + depth, path);
+  extend(path, depth, zero, one, feature);
+  const Node& node = nodes_[static_cast<std::size_t>(at)];
+  if (is_leaf(at)) {
+    for (std::uint32_t i = 1; i <= depth; ++i) {
+      const Element& element = path[i];
+      out[element.feature] +=
+          unwound_sum(path, depth, i) * (element.one - element.zero) * static_cast<double>(node.value);
+    }
+    return;
+  }
+  const std::int32_t hot = next<true>(at, row), cold = hot == node.left ? node.left + 1 : node.left;
+  const double total = static_cast<double>(cover_[static_cast<std::size_t>(hot)]) + cover_[static_cast<std::size_t>(cold)];
+  const double hot_zero = total > 0 ? cover_[static_cast<std::size_t>(hot)] / total : 0.5, cold_zero = 1 - hot_zero;
+  double above_zero = 1, above_one = 1;
+  const std::int64_t split = node.feature & kFeature;
+  std::uint32_t i = 1;
+  while (i <= depth && path[i].feature != split) ++i;
+  if (i <= depth) {  // the feature is on the path already: its shares multiply
+    above_zero = path[i].zero;
+    above_one = path[i].one;
+    unwind(path, depth, i);
+    --depth;
+  }
+  explain(row, hot, path, depth + 1, hot_zero * above_zero, above_one, split, out);
+  explain(row, cold, path, depth + 1, cold_zero * above_zero, 0, split, out);
+}
+
+void Forest::shap(const Samples& X, Pool* pool, double* out) const {
+  const std::size_t n = X.matrix.n, width = n_features + 1;
+  std::fill(out, out + n * n_outputs * width, 0.0);
+  for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
+    std::vector<Element> paths((static_cast<std::size_t>(deepest_) + 2) * (deepest_ + 3));
+    for (std::size_t t = 0; t < roots_.size(); ++t)
+      for (std::size_t i = 0; i < count; ++i) {
+        double* to = out + ((first + i) * n_outputs + outputs_[t]) * width;
+        explain(rows + i * n_features, roots_[t], paths.data(), 0, 1, 1, -1, to);
+        to[n_features] += means_[t];
+      }
+  });
+}
+
+}  // namespace scb

@@ -1,0 +1,81 @@
+// Prediction with trees of XGBoost's model document, prepared once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bins.h"
+#include "pool.h"
+
+namespace scb {
+
+// The arrays of one tree that predictions need; see Tree.
+struct TreeView {
+  std::size_t n_nodes = 0, n_categories = 0, n_categorical = 0;
+  const std::int32_t *left = nullptr, *right = nullptr, *feature = nullptr;
+  const float *condition = nullptr, *cover = nullptr;
+  const std::uint8_t *default_left = nullptr, *split_type = nullptr;
+  const std::int32_t *categories = nullptr, *categories_nodes = nullptr;
+  const std::int64_t *segments = nullptr, *sizes = nullptr;
+  std::uint32_t output = 0;
+};
+
+// Samples to predict: float or double, or CSR.
+struct Samples {
+  Matrix matrix;                  // without `dense` where the samples are double
+  const double* wide = nullptr;
+};
+
+class Forest {
+ public:
+  Forest(const std::vector<TreeView>& trees, std::size_t n_features, std::size_t n_outputs);
+
+  std::size_t n_features, n_outputs;
+  std::size_t n_trees() const { return roots_.size(); }
+
+  // Sums of the trees of each output, of shape (n_outputs, n).
+  void scores(const Samples& X, Pool* pool, double* out) const;
+  // Value of each tree, of shape (n_trees, n).
+  void values(const Samples& X, Pool* pool, float* out) const;
+  // Node of each tree, numbered as in the document, of shape (n, n_trees).
+  void nodes(const Samples& X, Pool* pool, std::int32_t* out) const;
+  // Path-dependent TreeSHAP values, of shape (n, n_outputs, n_features + 1), the mean score last.
+  void shap(const Samples& X, Pool* pool, double* out) const;
+
+ private:
+  // Children are neighbours. A leaf leads to itself, whatever the value: NaN is not above anything.
+  struct Node {
+    float cut;
+    std::uint32_t feature;  // with the two flags below
+    std::int32_t left;
+    float value;
+  };
+  struct Element;
+
+  template <class Visit>
+  void for_blocks(const Samples& X, Pool* pool, const Visit& visit) const;
+  template <bool kCategories>
+  std::int32_t next(std::int32_t at, const float* row) const;
+  template <int kLanes, bool kCategories>
+  void walk(std::int32_t* at, const float* const* rows, std::uint32_t depth) const;
+  template <bool kCategories>
+  void leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, std::int32_t* leaf) const;
+  void leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, std::int32_t* leaf) const;
+  void leaves_of_one(const float* row, std::int32_t* leaf) const;
+  bool is_leaf(std::int32_t at) const { return nodes_[static_cast<std::size_t>(at)].left == at - 1; }
+  void explain(const float* row, std::int32_t at, Element* parents, std::uint32_t depth, double zero, double one,
+               std::int64_t feature, double* out) const;
+
+  std::vector<Node> nodes_;
+  std::vector<std::int32_t> original_;  // number of each node in its document
+  std::vector<float> cover_;
+  std::vector<std::int32_t> roots_;
+  std::vector<std::uint32_t> depths_, outputs_;
+  std::vector<double> means_;  // of each tree
+  std::vector<std::uint32_t> set_start_, set_size_;  // of the categories of a node, in words
+  std::vector<std::uint32_t> sets_;
+  std::uint32_t deepest_ = 0;
+  bool categorical_ = false;
+};
+
+}  // namespace scb

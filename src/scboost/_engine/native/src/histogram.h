@@ -1,0 +1,24 @@
+// Sums of gradients and Hessians by code.
+#pragma once
+
+#include <cstdint>
+
+#include "bins.h"
+#include "common.h"
+
+namespace scb {
+
+// Members of a group whose sums are wanted: where their codes are in the word, and their sums in the histogram.
+struct Slots {
+  std::uint32_t count = 0, bits = 8;
+  bool full = false;  // eight members, 256 entries apart
+  std::uint32_t shift[8], offset[8], feature[8];
+};
+
+// Adds samples to a histogram, or takes them from it.
+void add_samples(const std::uint64_t* words, const std::uint32_t* rows, const Pair* pairs, std::size_t count,
+                 const Slots& slots, Sum* histogram);
+void subtract_samples(const std::uint64_t* words, const Pair* pairs, std::size_t count, const Slots& slots,
+                      Sum* histogram);
+
+}  // namespace scb

@@ -1,0 +1,306 @@
+"""Binned data, growth of trees on them, and prediction: the typed side of the compiled kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from . import MISSING
+
+try:
+    from . import _native
+except ImportError as error:
+    raise ImportError(MISSING) from error
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Matrix: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_matrix | sparse.csr_array"
+Tree = dict[str, Any]
+"""A tree as in XGBoost's model document: arrays by node."""
+
+Threads = _native.Pool
+"""Threads that sleep when idle: ``Threads(n)``; the calling thread is one of them."""
+
+_UINT32_MAX = np.iinfo(np.uint32).max
+
+
+def _csr(X: sparse.csr_matrix | sparse.csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Float32]:
+    """Return row pointers, indices and values in the types of the kernels."""
+    return (
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(X.indices, dtype=np.int32),
+        np.ascontiguousarray(X.data, dtype=np.float32),
+    )
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Cut points of the bins.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_features + 1,)
+        Where the cut points of each feature start.
+    values : ndarray
+        Cut points, ascending within a feature: bin i holds ``values[i - 1] <= x < values[i]``, and the last bin all
+        greater values. Of a categorical feature, the categories.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    values: Float32
+
+
+class BinnedData:
+    """Features of samples, replaced by the number of their bin.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        NaN is a missing value; so is an entry that a sparse matrix does not store.
+    max_bin : int, default=256
+        Largest number of bins of a numeric feature. Up to as many distinct values have a bin each, with cuts half-way
+        between them; otherwise bins have about equal weight.
+    n_categories : sequence of int, optional
+        Number of categories of each feature, 0 for a numeric one. A category is a bin.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights of the samples in the quantiles.
+    cuts : Cuts, optional
+        Cut points to be used as they are.
+    threads : Threads, optional
+        On which nothing depends but time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = BinnedData(np.array([[1.0], [2.0], [4.0], [np.nan]]))
+    >>> data.codes().ravel()
+    array([0, 1, 2, 3], dtype=int32)
+    >>> data.cuts.values[:2]
+    array([1.5, 3. ], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        *,
+        max_bin: int = 256,
+        n_categories: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        cuts: Cuts | None = None,
+        threads: Threads | None = None,
+    ) -> None:
+        counts = None if n_categories is None else np.ascontiguousarray(n_categories, dtype=np.uint32)
+        weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+        indptr, values = (None, None) if cuts is None else (cuts.indptr, cuts.values)
+        rest = max_bin, counts, weight, indptr, values, threads
+        if sparse.issparse(X):
+            pointers, indices, entries = _csr(X.tocsr())
+            self.native = _native.Bins.sparse(pointers, indices, entries, X.shape[1], *rest)
+        else:
+            self.native = _native.Bins.dense(np.ascontiguousarray(X, dtype=np.float32), *rest)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and features."""
+        return self.native.n_samples, self.native.n_features
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the bins take."""
+        return self.native.nbytes
+
+    @property
+    def cuts(self) -> Cuts:
+        """Cut points of the bins."""
+        return Cuts(*self.native.cut_points())
+
+    def codes(self) -> npt.NDArray[np.int32]:
+        """Bins of all values, of shape (n_samples, n_features); the last bin plus 1 for missing values."""
+        return self.native.codes().reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """How trees are grown. Names and meanings are those of XGBoost, unless stated otherwise.
+
+    Attributes
+    ----------
+    grow_policy : {"depth-wise", "leaf-wise", "symmetric"}
+        Level by level; or the leaf with the largest gain first; or one split a level, for all leaves in which it is
+        allowed, with the largest sum of gains.
+    max_depth, max_leaves : int
+        0 for no limit.
+    reg_lambda, reg_alpha, min_child_weight, max_delta_step : float
+        Regularization of leaf values. ``max_delta_step=0`` is no limit.
+    min_split_loss : float
+        Least gain of a split, in the unit of the gradients. There is no other threshold: any gain above rounding is
+        a gain, whatever the unit.
+    monotone_constraints : tuple of int
+        Sign for each feature; empty for none.
+    interaction_constraints : tuple of tuple of int
+        Groups of features that may be used together on a path; empty for no constraints.
+    colsample_bytree, colsample_bylevel, colsample_bynode : float in (0, 1]
+        Shares of the features, drawn by the seed of the tree alone.
+    max_cat_to_onehot : int
+        Categorical features with fewer categories have one-vs-rest splits, others subset splits.
+    max_cat_threshold : int
+        Largest number of categories of a subset split.
+    """
+
+    grow_policy: Literal["depth-wise", "leaf-wise", "symmetric"] = "depth-wise"
+    max_depth: int = 6
+    max_leaves: int = 0
+    reg_lambda: float = 1.0
+    reg_alpha: float = 0.0
+    min_child_weight: float = 1.0
+    min_split_loss: float = 0.0
+    max_delta_step: float = 0.0
+    monotone_constraints: tuple[int, ...] = ()
+    interaction_constraints: tuple[tuple[int, ...], ...] = field(default=())
+    colsample_bytree: float = 1.0
+    colsample_bylevel: float = 1.0
+    colsample_bynode: float = 1.0
+    max_cat_to_onehot: int = 4
+    max_cat_threshold: int = 64
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree with the leaves of the training samples.
+
+    Attributes
+    ----------
+    tree : dict
+        The tree, in the arrays of XGBoost's model document.
+    leaf : ndarray of shape (n_samples,)
+        Leaf of each sample, numbered from 0, in the smallest integer type.
+    nodes : ndarray of shape (n_leaves,)
+        Node of each leaf.
+    """
+
+    tree: Tree
+    leaf: npt.NDArray[np.integer]
+    nodes: npt.NDArray[np.int32]
+
+    @property
+    def values(self) -> Float32:
+        """Value of each leaf."""
+        values: Float32 = self.tree["split_conditions"][self.nodes]
+        return values
+
+
+class TreeGrower:
+    """Grows trees on binned data.
+
+    Parameters
+    ----------
+    data : BinnedData
+        The training samples.
+    options : TreeOptions
+        How trees are grown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = BinnedData(np.arange(6.0)[:, None])
+    >>> grower = TreeGrower(data, TreeOptions(max_depth=1, reg_lambda=0.0))
+    >>> target = np.array([[0.0, 0.0, 0.0, 3.0, 3.0, 3.0]], dtype=np.float32)
+    >>> [grown] = grower.grow(-target, np.ones_like(target))
+    >>> grown.leaf, grown.values
+    (array([0, 0, 0, 1, 1, 1], dtype=uint8), array([0., 3.], dtype=float32))
+    """
+
+    def __init__(self, data: BinnedData, options: TreeOptions) -> None:
+        self.data, self.options = data, options
+        o = options
+        self._native = _native.Grower(
+            data.native,
+            o.grow_policy,
+            o.max_depth,
+            o.max_leaves,
+            o.reg_lambda,
+            o.reg_alpha,
+            o.min_child_weight,
+            o.min_split_loss,
+            o.max_delta_step,
+            list(o.monotone_constraints),
+            [list(group) for group in o.interaction_constraints],
+            o.colsample_bytree,
+            o.colsample_bylevel,
+            o.colsample_bynode,
+            min(o.max_cat_to_onehot, _UINT32_MAX),
+            o.max_cat_threshold,
+        )
+
+    def grow(
+        self,
+        gradient: npt.NDArray[np.floating],
+        hessian: npt.NDArray[np.floating],
+        *,
+        seed: int = 0,
+        features: npt.ArrayLike | None = None,
+        threads: Threads | None = None,
+    ) -> list[GrownTree]:
+        """Grow one tree for each row of the gradient.
+
+        Parameters
+        ----------
+        gradient, hessian : ndarray of shape (n_trees, n_samples)
+            Derivatives of the loss, times the sample weights. Samples that have both at 0 do not count, but get a leaf.
+        seed : int
+            Seed of feature sampling.
+        features : array of int, optional
+            Features that the trees may use; all by default.
+        threads : Threads, optional
+            On which nothing depends but time.
+        """
+        g, h = (np.ascontiguousarray(a, dtype=np.float32) for a in (gradient, hessian))
+        seeds = [(seed + k) % 2**64 for k in range(len(g))]
+        offered = None if features is None else np.asarray(features, dtype=np.int64).tolist()
+        return [GrownTree(*grown) for grown in self._native.grow(g, h, seeds, offered, threads)]
+
+
+class TreePredictor:
+    """Trees prepared for prediction.
+
+    Parameters
+    ----------
+    trees : sequence of dict
+        Trees as in XGBoost's model document; they are not checked beyond what memory safety needs.
+    outputs : sequence of int
+        Output of each tree.
+    n_features, n_outputs : int
+        d and K.
+    """
+
+    def __init__(self, trees: list[Tree], outputs: list[int], n_features: int, n_outputs: int = 1) -> None:
+        self._native = _native.Forest.make(trees, outputs, n_features, n_outputs)
+
+    def _predict(self, X: Matrix, what: _native.What, threads: Threads | None) -> npt.NDArray[Any]:
+        if sparse.issparse(X):
+            if X.shape[1] != self._native.n_features:
+                raise ValueError(f"X has {X.shape[1]} features, but the trees have {self._native.n_features}.")
+            return self._native.predict_sparse(*_csr(X.tocsr()), what, threads)
+        if X.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
+            X = X.astype(np.float32)
+        return self._native.predict(np.ascontiguousarray(X), what, threads)
+
+    def scores(self, X: Matrix, threads: Threads | None = None) -> Float64:
+        """Return the sums of the trees' values, of shape (n_outputs, n_samples)."""
+        return self._predict(X, "scores", threads)
+
+    def tree_values(self, X: Matrix, threads: Threads | None = None) -> Float32:
+        """Return the value of each tree, of shape (n_trees, n_samples)."""
+        return self._predict(X, "values", threads)
+
+    def nodes(self, X: Matrix, threads: Threads | None = None) -> npt.NDArray[np.int32]:
+        """Return the number of each tree's leaf node, of shape (n_samples, n_trees)."""
+        return self._predict(X, "nodes", threads)
+
+    def shap_values(self, X: Matrix, threads: Threads | None = None) -> Float64:
+        """Return path-dependent TreeSHAP values, of shape (n_samples, n_outputs, n_features + 1), the mean last."""
+        return self._predict(X, "shap", threads)
