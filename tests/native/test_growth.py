@@ -11,7 +11,7 @@ pytest.importorskip("scboost._engine.native._native")
 
 from native_oracle import assert_equals_xgboost, cuts_of, quantile_matrix
 from scboost._engine.native.trees import BinnedData, Threads, TreeGrower, TreeOptions, TreePredictor
-from scboost.xgb.document import Document
+from scboost._model.document import Document
 from symmetric_reference import symmetric_tree
 
 CATEGORIES = {"few": 3, "some": 30, "many": 400}

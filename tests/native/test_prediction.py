@@ -8,7 +8,7 @@ from scipy import sparse
 pytest.importorskip("scboost._engine.native._native")
 
 from scboost._engine.native.trees import Threads, TreePredictor
-from scboost.xgb.document import Document
+from scboost._model.document import Document
 
 
 def make(n=700, d=7, *, missing=0.2, categorical=True, seed=0):
