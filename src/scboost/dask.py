@@ -68,7 +68,7 @@ class _OnDask(SCBoost):
         return state
 
     @explains_foreign_arguments
-    def fit(
+    def fit(  # type: ignore[override] # groups and init_model need the samples of one process
         self,
         X: Any,
         y: Any,

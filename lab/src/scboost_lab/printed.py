@@ -11,7 +11,7 @@ from scboost import SCBoostClassifier
 class PrintedSCBoost(SCBoostClassifier):
     """SCBoost that holds rows out by their number, class by class, where the library does so by their content."""
 
-    def fit(self, X: Any, y: Any, **given: Any) -> "PrintedSCBoost":
+    def fit(self, X: Any, y: Any, **given: Any) -> "PrintedSCBoost":  # type: ignore[override] # y is needed here
         """Fit; rows to weigh the learners on are held out unless they are given."""
         if self.weighting is not None and "X_val" not in given:
             kept, held_out = train_test_split(

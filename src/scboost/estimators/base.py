@@ -8,7 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +69,16 @@ if TYPE_CHECKING:
     from scboost.weighting import Weights
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _T = TypeVar("_T")
 _Self = TypeVar("_Self", bound="SCBoost")
+
+
+def _checked(fit: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate ``fit``: explain unknown arguments, tell scikit-learn's callbacks, validate parameters one by one."""
+    decorated: Callable[_P, _R] = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+    return explains_foreign_arguments(decorated)
 
 
 class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -85,92 +93,54 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     _model: FittedModel | None = None
     _resumable: Resumable | None = None  # with warm_start=True only
 
-    def __init__(
-        self,
-        *,
-        preset: Literal["default", "fast", "best"],
-        n_estimators: int | Literal["auto"],
-        learning_rate: float | Literal["auto"],
-        max_depth: int | Literal["auto"] | None,
-        max_leaves: int | None,
-        min_child_weight: float | Literal["auto"],
-        reg_lambda: float,
-        reg_alpha: float,
-        min_split_loss: float,
-        projection_strength: float | Literal["auto"],
-        energy_threshold: float,
-        memory: int | Literal["auto", "all"],
-        exploration: float | Literal["auto"],
-        leaf_rule: Literal["newton", "mean"],
-        init: Literal["prior", "zero"],
-        subsample: float,
-        colsample_bytree: float,
-        colsample_bylevel: float,
-        colsample_bynode: float,
-        max_bin: int | Literal["auto"],
-        categorical_splits: Literal["auto", "one-vs-rest", "subset"],
-        weighting: Literal["simplex", "nonnegative"] | None,
-        weighting_data: Literal["holdout", "out_of_fold", "fold_average"],
-        covariance_penalty: float,
-        weight_ridge: float,
-        cv: Any,
-        feature_selection: bool,
-        early_stopping: bool,
-        early_stopping_metric: str | Callable[..., float] | None,
-        n_iter_no_change: int | Literal["auto"],
-        tol: float,
-        validation_fraction: float,
-        monotone_constraints: Any,
-        interaction_constraints: Any,
-        estimator: Any,
-        warm_start: bool,
-        callbacks: Sequence[Callable[[Any], Any]] | None,
-        n_jobs: int | None,
-        device: str,
-        random_state: Any,
-        verbose: int,
-    ) -> None:
-        self.preset = preset
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.reg_alpha = reg_alpha
-        self.min_split_loss = min_split_loss
-        self.projection_strength = projection_strength
-        self.energy_threshold = energy_threshold
-        self.memory = memory
-        self.exploration = exploration
-        self.leaf_rule = leaf_rule
-        self.init = init
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.colsample_bylevel = colsample_bylevel
-        self.colsample_bynode = colsample_bynode
-        self.max_bin = max_bin
-        self.categorical_splits = categorical_splits
-        self.weighting = weighting
-        self.weighting_data = weighting_data
-        self.covariance_penalty = covariance_penalty
-        self.weight_ridge = weight_ridge
-        self.cv = cv
-        self.feature_selection = feature_selection
-        self.early_stopping = early_stopping
-        self.early_stopping_metric = early_stopping_metric
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.validation_fraction = validation_fraction
-        self.monotone_constraints = monotone_constraints
-        self.interaction_constraints = interaction_constraints
-        self.estimator = estimator
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    # Parameters, which the constructors of the subclasses set.
+    preset: Literal["default", "fast", "best"]
+    n_estimators: int | Literal["auto"]
+    learning_rate: float | Literal["auto"]
+    max_depth: int | Literal["auto"] | None
+    max_leaves: int | None
+    min_child_weight: float | Literal["auto"]
+    reg_lambda: float
+    reg_alpha: float
+    min_split_loss: float
+    projection_strength: float | Literal["auto"]
+    energy_threshold: float
+    memory: int | Literal["auto", "all"]
+    exploration: float | Literal["auto"]
+    leaf_rule: Literal["newton", "mean"]
+    init: Literal["prior", "zero"]
+    subsample: float
+    colsample_bytree: float
+    colsample_bylevel: float
+    colsample_bynode: float
+    max_bin: int | Literal["auto"]
+    categorical_splits: Literal["auto", "one-vs-rest", "subset"]
+    weighting: Literal["simplex", "nonnegative"] | None
+    weighting_data: Literal["holdout", "out_of_fold", "fold_average"]
+    covariance_penalty: float
+    weight_ridge: float
+    cv: Any
+    feature_selection: bool
+    early_stopping: bool
+    early_stopping_metric: str | Callable[..., float] | None
+    n_iter_no_change: int | Literal["auto"]
+    tol: float
+    validation_fraction: float
+    monotone_constraints: Any
+    interaction_constraints: Any
+    estimator: Any
+    warm_start: bool
+    callbacks: Sequence[Callable[[Any], Any]] | None
+    n_jobs: int | None
+    device: str
+    random_state: Any
+    verbose: int
+
+    def _set_parameters(self, given: dict[str, Any]) -> None:
+        """Set the arguments of a constructor, its ``locals()``, as attributes."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
 
     @abstractmethod
     def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
@@ -203,9 +173,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
-    @explains_foreign_arguments
-    @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_checked
     def fit(  # noqa: PYI019 - typing.Self came with Python 3.11
         self: _Self,
         X: ArrayLike,
@@ -216,37 +184,39 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-        init_model: Any = None,
+        init_model: SCBoost | str | os.PathLike[str] | None = None,
     ) -> _Self:
-        """Fit to training rows.
+        """Fit the model to a training set.
 
         Parameters
         ----------
         X : array-like, sparse matrix, table or Batches of shape (n_samples, n_features)
-            NaN is missing: each split learns which side it goes to. Infinity is refused here, and is the largest number
-            when predicting. In a sparse matrix, zeros, stored or not, count as missing. String and categorical columns
-            of a pandas, polars or pyarrow table are categorical, without order; a category that was not seen in ``fit``
-            counts as missing when predicting. :class:`scboost.Batches` bring their targets and weights along.
+            Training samples. NaN is missing: each split learns a default direction for it. Infinite values are refused
+            in ``fit`` and ordered as numbers when predicting. In a sparse matrix, zeros count as missing, stored or
+            not. String and categorical columns of a table (pandas, polars, PyArrow or anything that exports the Arrow
+            C stream) are categorical features; categories not seen in ``fit`` count as missing when predicting.
+            :class:`scboost.Batches` provides data larger than memory, including targets and weights.
         y : array-like of shape (n_samples,)
-            Class labels or numbers.
+            Class labels, or target values for regression.
         sample_weight : array-like of shape (n_samples,), optional
-            Row weights; weight 0 is the same as leaving the row out, an integer the same as repeating it. Their unit
-            matters to ``reg_lambda``, ``reg_alpha``, ``min_split_loss`` and ``min_child_weight`` only.
+            Sample weights. Weight 0 is equivalent to leaving the sample out, an integer weight to repeating it. The
+            scale of the weights matters only relative to ``reg_lambda``, ``reg_alpha``, ``min_split_loss`` and
+            ``min_child_weight``.
         X_val, y_val, sample_weight_val : optional
-            Validation rows, which choose the number of rounds, stop early and weigh the trees; held out from X if not
-            given. The trees are grown on the other rows only, whatever the validation labels are.
+            Validation set. It is used for early stopping, for selecting the number of rounds and for learning tree
+            weights, never for growing trees. By default, validation data are held out from X.
         groups : array-like of shape (n_samples,), optional
-            Groups of rows for a splitter given as ``cv``, such as :class:`sklearn.model_selection.GroupKFold`.
+            Group labels for a splitter passed as ``cv``, such as :class:`sklearn.model_selection.GroupKFold`.
         init_model : estimator, str or Path, optional
-            A fitted model, or the file of one, to go on from on these rows, which may be others than its own: its
-            rounds are kept and ``n_estimators`` rounds are added. To go on with the *same* rows as if there had been
-            no interruption, see ``warm_start`` and :class:`scboost.Checkpoint`.
+            Fitted model, or path of a model file, to continue training from, possibly on other data. Its rounds are
+            kept and ``n_estimators`` rounds are added. To resume an interrupted fit on the *same* data, see
+            ``warm_start`` and :class:`scboost.Checkpoint`.
 
         Returns
         -------
         self
-            The fitted estimator. If the fit is interrupted from the keyboard, the estimator keeps the rounds finished;
-            if it fails, the estimator is what it was before.
+            The fitted estimator. After a keyboard interrupt it keeps the rounds finished so far; if ``fit`` raises any
+            other error, the estimator is unchanged.
         """
         resume = self._resumable if self.warm_start else None
         base = None if init_model is None else _fitted(init_model)

@@ -1,4 +1,4 @@
-"""The classifier."""
+"""Gradient-boosted tree classifier."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from scboost.estimators.parameters import CONSTRAINTS, documented
 
 @documented
 class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
-    """Boosted trees that do not repeat each other, for classification.
+    """Gradient-boosted tree classifier with spectral residual projection.
 
-    Before a tree is grown, the part of the residual that the latest trees already span is (partly) projected away, so
-    that the structure of the new tree is chosen on what is new; its leaf values are Newton steps on the full residual.
+    Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its
+    splits are chosen on the innovation; its leaf values are Newton steps on the full gradient. The number of rounds is
+    selected by cross-validation by default.
 
     Parameters
     ----------
     <shared parameters>
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with ``sample_weight``; "balanced" gives all classes the same total weight.
-        The probabilities are then those of data with these prevalences: to predict for a population with other class
-        shares, give each class the weight (share there) / (share in y).
+        Class weights, multiplied with ``sample_weight``; "balanced" gives all classes the same total weight. Predicted
+        probabilities refer to the weighted class frequencies. To predict for a population with other frequencies, use
+        the ratio of the frequency there to that in y.
 
     Attributes
     ----------
@@ -60,6 +61,8 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         **CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+
+    class_weight: Any
 
     @explains_foreign_arguments
     def __init__(
@@ -108,62 +111,19 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            preset=preset,
-            n_estimators=n_estimators,
-            learning_rate=learning_rate,
-            max_depth=max_depth,
-            max_leaves=max_leaves,
-            min_child_weight=min_child_weight,
-            reg_lambda=reg_lambda,
-            reg_alpha=reg_alpha,
-            min_split_loss=min_split_loss,
-            projection_strength=projection_strength,
-            energy_threshold=energy_threshold,
-            memory=memory,
-            exploration=exploration,
-            leaf_rule=leaf_rule,
-            init=init,
-            subsample=subsample,
-            colsample_bytree=colsample_bytree,
-            colsample_bylevel=colsample_bylevel,
-            colsample_bynode=colsample_bynode,
-            max_bin=max_bin,
-            categorical_splits=categorical_splits,
-            weighting=weighting,
-            weighting_data=weighting_data,
-            covariance_penalty=covariance_penalty,
-            weight_ridge=weight_ridge,
-            cv=cv,
-            feature_selection=feature_selection,
-            early_stopping=early_stopping,
-            early_stopping_metric=early_stopping_metric,
-            n_iter_no_change=n_iter_no_change,
-            tol=tol,
-            validation_fraction=validation_fraction,
-            monotone_constraints=monotone_constraints,
-            interaction_constraints=interaction_constraints,
-            estimator=estimator,
-            warm_start=warm_start,
-            callbacks=callbacks,
-            n_jobs=n_jobs,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+        self._set_parameters(locals())
 
     @classmethod
     def from_paper(cls, **overrides: Any) -> SCBoostClassifier:
-        """Make the paper's Algorithm 1: full projection on all history, leaf means, weights on the simplex.
+        """Return the paper's Algorithm 1: full projection on the whole history, leaf means, weights on the simplex.
 
-        The paper leaves the learning rate and the covariance coefficient open; here they are 0.1 each.
+        The paper does not state the learning rate and the covariance coefficient; here both are 0.1.
 
         Parameters
         ----------
         **overrides
-            Parameters to set differently, for example ``estimator=DecisionTreeRegressor(max_depth=5)`` for the exact
-            trees of scikit-learn.
+            Parameters that replace those of the paper, for example ``estimator=DecisionTreeRegressor(max_depth=5)`` for
+            scikit-learn's exact trees.
 
         Returns
         -------
@@ -257,27 +217,27 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         return len(self.classes_)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Raw scores: log-odds of the second class, of shape (n_samples,), or (n_samples, n_classes).
+        """Return raw scores: log-odds of the second class, or one score per class.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows to score.
+            Samples.
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
             Raw scores.
         """
         return self._fitted.margins(self._raw_scores(X))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Probabilities of the classes, of shape (n_samples, n_classes).
+        """Return class probabilities.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows to score.
+            Samples.
 
         Returns
         -------
@@ -287,12 +247,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         return self._fitted.means(self._raw_scores(X))
 
     def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
-        """Most probable class of each row.
+        """Return the most probable class of each sample.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows to classify.
+            Samples.
 
         Returns
         -------
@@ -302,12 +262,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         return self._fitted.labels(self._raw_scores(X))
 
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[FloatArray]:
-        """Yield the probabilities after each round.
+        """Yield class probabilities after each boosting round.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows to score.
+            Samples.
 
         Yields
         ------
@@ -317,12 +277,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         yield from map(self._fitted.means, self._staged_raw_scores(X))
 
     def staged_predict(self, X: ArrayLike) -> Iterator[npt.NDArray[Any]]:
-        """Yield the most probable classes after each round.
+        """Yield the most probable classes after each boosting round.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows to classify.
+            Samples.
 
         Yields
         ------

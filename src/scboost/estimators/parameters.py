@@ -107,169 +107,182 @@ def auto_learning_rate(
 
 PARAMETERS = """\
     preset : {"default", "fast", "best"}, default="default"
-        What "auto" stands for. "default": the data choose the number of rounds on held-out rows, then one model is
-        fitted on all rows, whose trees get the common factor that the held-out rows ask for, and, where that is surely
-        better, are shallow, or without columns that do no good; about three times the cost of one fit. "fast": 100
-        rounds, one fit; "auto" is then 0.7 for the projection of every loss that has one, and four fifths of the usual
-        learning rate.
-        "best": ten fold models, whose rounds are chosen and weighted out of fold, are kept, and their average is
-        averaged with the model of "default", at twice its cost.
+        Trade-off between accuracy and time; sets the meaning of "auto".
+
+        - "default": the number of boosting rounds, the tree depth and the feature subset are selected by
+          cross-validation, then one model is fitted to all samples. All its trees are rescaled by one factor estimated
+          out of fold. About three times the cost of a single fit.
+        - "fast": 100 rounds in a single fit. "auto" is then ``projection_strength=0.7`` for every loss that is
+          projected, and the learning rate is 0.8 times the usual one.
+        - "best": ten fold models, with rounds and weights determined out of fold, are kept; their average is averaged
+          with the model of "default", at twice its cost.
     n_estimators : int or "auto", default="auto"
-        Number of boosting rounds. "auto" chooses it, up to 1,000, by the loss on rows that the trees have not seen:
-        those of ``X_val`` if given, else those that ``cv`` holds out; see also ``preset``. It is 100 where fewer than
-        20 rows differ, or a class has a single row.
+        Number of boosting rounds. "auto" selects it, up to 1,000, by the loss on ``X_val`` if given, else by
+        cross-validation (see ``cv``). With fewer than 20 distinct samples, or a class of a single sample, "auto" is
+        100. Pass a number to control the cost or the size of the model.
     learning_rate : float or "auto", default="auto"
-        Factor of every tree. "auto" sets it from the number of rows and of rounds: more rows and fewer rounds allow
-        larger steps. From 500 rounds asked for, folds choose it: the rounds together go as far as those that "auto"
-        would choose, in smaller steps (but not with ``X_val``, ``early_stopping``, ``weighting``, ``warm_start``,
-        ``init_model`` or ``estimator``). What is used is ``learning_rate_``.
+        Shrinkage factor of every tree. "auto" derives it from the numbers of samples and rounds. With
+        ``n_estimators`` of 500 or more it is selected by cross-validation, so that more rounds take smaller steps; not
+        with ``X_val``, ``early_stopping``, ``weighting``, ``warm_start``, ``init_model`` or ``estimator``. The value
+        used is ``learning_rate_``.
     max_depth : int, None or "auto", default="auto"
-        Largest depth of a tree; None for no limit but ``max_leaves``. "auto" is 6 for classes, and for numbers None, or
-        6 if ``max_leaves`` is None, too; unless the folds that choose the number of rounds show that held-out rows are
-        better off with 3 (4 for numbers), or fewer down to 2, by one and a half standard errors (up to 20,000 rows; see
-        ``max_depth_``).
+        Maximum depth of a tree; None means no limit other than ``max_leaves``. "auto" is 6 for classification; for
+        regression None, or 6 if ``max_leaves`` is None. If rounds are selected by cross-validation on at most 20,000
+        samples, shallower trees (down to depth 2) are used if they lower the validation loss by more than 1.5 standard
+        errors. The value used is ``max_depth_``. Lower it to reduce overfitting.
     max_leaves : int or None, default=<max_leaves>
-        Largest number of leaves; if given, the leaf with the largest gain is split next.
+        Maximum number of leaves of a tree. If given, trees grow best-first: the leaf with the largest gain is split
+        next. None grows trees level by level.
     min_child_weight : float or "auto", default="auto"
-        Smallest sum of curvatures in a leaf. "auto" is 1; for quantiles and absolute error, whose curvature is 1 for
-        every row, 20 rows or as many as leave two of them beyond the quantile.
+        Minimum sum of Hessians in a leaf. "auto" is 1; for quantiles and absolute error, whose Hessian is 1 per
+        sample, 20 or as many samples as leave two of them beyond the quantile. Increase it for noisy data.
     reg_lambda : float, default=3.0
-        L2 penalty on leaf values.
+        L2 regularization of leaf values. Increase it to shrink leaf values of few samples.
     reg_alpha : float, default=0.0
-        L1 penalty on leaf values, as in XGBoost: a leaf whose residuals add up to less does not move. Structure is
-        chosen under it on the target of the tree, the projected residual. The leaf values of quantiles and absolute
-        error know neither penalty.
+        L1 regularization of leaf values, as in XGBoost: the gradient sum of a leaf is soft-thresholded. Leaf values
+        of quantiles and absolute error are not regularized.
     min_split_loss : float, default=0.0
-        Smallest gain of a split, as in XGBoost. The gain is that on the target of the tree: the projected residual.
+        Minimum gain of a split, as in XGBoost, measured on the projected gradient. Increase it to prune trees.
     projection_strength : float in [0, 1] or "auto", default="auto"
-        Share of the historical component that is removed from the residual: gamma. 0 is plain Newton boosting. "auto"
-        is 0.5 for classes, 0.7 for numbers, and 0 for quantiles and absolute error.
+        Fraction gamma of the historical component that is removed from the gradient before a tree is grown; the
+        historical component is the part of the gradient that the latest trees span. 0 is ordinary Newton boosting.
+        "auto" is 0.5 for classification, 0.7 for regression, and 0 for quantiles and absolute error.
     energy_threshold : float in (0, 1], default=0.9
-        Share of the history's energy that is projected away: alpha.
+        Fraction alpha of the energy of the history that the projection covers. Lower values project on fewer
+        components.
     memory : int, "auto" or "all", default="auto"
-        How many of the latest trees make up the history. "auto" is 5.
+        Number of latest trees that form the history. "auto" is 5; "all" is the paper's, at a cost that grows with the
+        number of rounds.
     exploration : float or "auto", default="auto"
-        Size of the noise under which the structure of a tree is chosen, in units of the noise that the residuals
-        themselves carry. Leaf values do not see it. It makes many rounds safe; 0 switches it off. The noise follows
-        from the values in a row and ``random_state``: the order of rows does not matter. For classes this is the size
-        in the first round, which falls with the root of the training loss: easy data need little noise. "auto" is 0.7
-        for classes, 0.3 for numbers, and 0 for quantiles and absolute error.
+        Standard deviation of the Gaussian noise added to the gradient when splits are chosen, in units of the
+        gradient's own noise; leaf values do not see it. It regularizes long fits. The noise is a hash of feature values
+        and ``random_state``, so the order of the samples does not matter. For classification it decreases with the
+        square root of the training loss. "auto" is 0.7 for classification, 0.3 for regression, and 0 for quantiles and
+        absolute error; 0 disables it.
     leaf_rule : {"newton", "mean"}, default="newton"
-        Leaf values: Newton steps on the full residual, or means of the projected one (the paper's).
+        Leaf values: Newton steps on the full gradient, or means of the projected residuals (the paper's rule).
     init : {"prior", "zero"}, default="prior"
-        Raw score to start from: the best constant, or 0.
+        Initial raw score: the constant that minimizes the loss, or 0 (the paper's).
     subsample : float in (0, 1], default=1.0
-        Share of the rows that each round is grown on; rows with equal values are drawn together.
+        Fraction of the samples used in each round. Samples with equal features are drawn together.
     colsample_bytree : float in (0, 1], default=1.0
-        Share of the columns offered to each round.
+        Fraction of the features available to each round.
     colsample_bylevel : float in (0, 1], default=1.0
-        Share of these columns that each level of a tree may use. Below 1, a round costs more than otherwise: XGBoost's
-        sampler is started anew in each, so that a fit can be resumed bit for bit.
+        Fraction of these features available to each tree level. Values below 1 make rounds slower, because XGBoost's
+        sampler is restarted in each of them for bit-exact resuming.
     colsample_bynode : float in (0, 1], default=1.0
-        Share of these columns that each split may use, at the same cost.
+        Fraction of these features available to each split, at the same cost.
     max_bin : int or "auto", default="auto"
-        Number of histogram bins of a column. "auto" is 256; 64 for 100 columns or more with fewer than 10,000 rows
-        (the sum of their weights), which is as exact and up to three times faster.
+        Maximum number of histogram bins per feature. "auto" is 256, or 64 for 100 or more features and fewer than
+        10,000 samples (sum of weights), which is up to three times faster at the same accuracy.
     categorical_splits : {"auto", "one-vs-rest", "subset"}, default="auto"
-        What a split of a column of categories parts from the others: one category, or any group of them. Groups take
-        fewer splits, but follow chance where a category has few rows. "auto" is one category, unless the folds that
-        choose the number of rounds show that held-out rows are surely better off with groups, by two standard errors
-        (up to 20,000 rows; see ``categorical_splits_``).
+        How categorical features are split: one category against all others, or any subset of the categories. Subset
+        splits need fewer splits but overfit rare categories. "auto" is one-vs-rest, unless rounds are selected by
+        cross-validation on at most 20,000 samples and subset splits lower the validation loss by more than two standard
+        errors. The value used is ``categorical_splits_``.
     weighting : {"simplex", "nonnegative"} or None, default=None
-        How the finished trees are weighted: not at all; on the probability simplex (the paper's); or with non-negative
-        weights of free scale and an intercept, pulled towards the learning rate. The last two use rows that the trees
-        have not seen and penalise the covariance of the trees.
+        How the fitted trees are reweighted on held-out data, with a penalty on the covariance of their predictions:
+        not at all; by weights on the probability simplex (the paper's); or by non-negative weights of free scale and
+        an intercept, with a ridge penalty towards the learning rate.
     weighting_data : {"holdout", "out_of_fold", "fold_average"}, default="holdout"
-        Where these rows come from: a part held out; cross-validation, after which one model is grown on all rows; or
-        cross-validation, after which the fold models are kept and averaged.
+        Held-out data for ``weighting``: a validation set; out-of-fold predictions, after which one model is grown on
+        all samples; or out-of-fold predictions, after which the fold models are kept and averaged.
     covariance_penalty : float, default=0.0
-        Factor of the covariance penalty: lambda.
+        Coefficient lambda of the covariance penalty of ``weighting``.
     weight_ridge : float, default=0.1
-        Strength of the pull towards equal weights, for ``weighting="nonnegative"``.
+        Coefficient of the ridge penalty towards equal weights, for ``weighting="nonnegative"``.
     cv : int, splitter, iterable or "auto", default="auto"
-        Folds on which rounds are chosen and trees are weighted, as in scikit-learn: a number of folds, or how to split.
-        "auto" is five folds, and ten for ``preset="best"`` (five where a class has fewer rows than ten); where they
-        only choose the rounds, three of five are used from 5,000 rows on, and one from 20,000. Folds are cut by the
-        values in the rows: equal rows share a fold.
+        Cross-validation that selects the number of rounds and provides out-of-fold predictions: a number of folds, a
+        scikit-learn splitter, or an iterable of (train, test) indices. "auto" is five folds, and ten for
+        ``preset="best"`` (five if a class has fewer than ten samples); to select the rounds only, three of five folds
+        are used from 5,000 samples on, and one from 20,000. Folds are assigned by a hash of the features: equal
+        samples share a fold.
     feature_selection : bool, default=True
-        Whether the folds that choose the number of rounds choose the columns, too, up to 20,000 rows: the fold models
-        are grown again without the columns that had the least gain, and if held-out rows are surely better off, by two
-        standard errors, the model on all rows is offered the other columns only. See ``selected_features_``. With
-        ``early_stopping_metric``, ``X_val`` or ``estimator``, all columns stay.
+        Whether features are selected by cross-validation, if it selects the number of rounds on at most 20,000
+        samples: fold models are grown again without the features of lowest gain, which are excluded from the final
+        model if this lowers the validation loss by more than two standard errors. See ``selected_features_``. Not with
+        ``early_stopping_metric``, ``X_val`` or ``estimator``.
     early_stopping : bool, default=False
-        Whether to stop when the loss on validation rows no longer improves, and keep the rounds up to the best.
+        Whether to stop when the validation loss no longer improves, and to keep the rounds up to the best one. Useful
+        with a fixed ``n_estimators`` as upper bound.
     early_stopping_metric : str, callable or None, default=None
-        What is watched on validation rows, and on folds that choose the number of rounds, in place of the loss: the
-        name of a scikit-learn scorer, such as "roc_auc", or one made by :func:`sklearn.metrics.make_scorer`. Then
-        "validation_loss" is minus the score; that of several folds is their mean, by the weight of their rows.
+        Metric that replaces the loss for early stopping and for selecting the number of rounds: the name of a
+        scikit-learn scorer, such as "roc_auc", or a scorer made by :func:`sklearn.metrics.make_scorer`. In the logs,
+        "validation_loss" is then the negative score; over several folds it is their weighted mean.
     n_iter_no_change : int or "auto", default="auto"
-        Number of rounds without improvement after which to stop. "auto" is 10; while rounds are chosen, 60 or a fifth
-        of the best round so far, whichever is more.
+        Number of rounds without improvement after which to stop. "auto" is 10; while the number of rounds is selected,
+        60 or a fifth of the best round so far, whichever is larger.
     tol : float, default=1e-7
-        Smallest decrease of the validation loss that counts as improvement.
+        Minimum decrease of the validation loss that counts as an improvement.
     validation_fraction : float in (0, 1), default=0.2
-        Share of the rows held out for early stopping and for weighting, if ``fit`` is not given validation rows. The
-        trees never see them. They are drawn by the values in the rows, class by class: equal rows stay together.
+        Fraction of the samples held out for early stopping and for ``weighting`` if no validation set is passed to
+        ``fit``. They are stratified by class and chosen by a hash of the features: equal samples stay together.
     monotone_constraints : array-like or dict, default=None
-        For each column, or by column name, 1 if the raw score must not fall with it, -1 if it must not rise, else 0.
+        Constraint of each feature, by position or by name: 1 if the raw score must not decrease with it, -1 if it must
+        not increase, 0 for none. Not for more than two classes.
     interaction_constraints : list of lists, default=None
-        Groups of columns, by number or name, that may appear together on a path.
+        Groups of features, by position or by name, that may occur together on a path of a tree.
     estimator : regressor or None, default=None
-        A scikit-learn regressor to use as the learner in place of XGBoost's trees. Then ``max_depth``, ``max_leaves``,
-        ``min_child_weight``, ``max_bin`` and ``device`` have no effect, and columns cannot be sampled or constrained.
+        Scikit-learn regressor used as base learner instead of XGBoost's trees. ``max_depth``, ``max_leaves``,
+        ``min_child_weight``, ``max_bin`` and ``device`` are then ignored; features cannot be sampled or constrained.
     warm_start : bool, default=False
-        Whether a second ``fit`` with more rounds goes on where the first stopped. The result is the same, bit for bit,
-        as with all rounds at once; ``learning_rate="auto"`` stays what it was in the first ``fit``. The rows and all
-        parameters but the number of rounds, its stopping, the penalties of the weights and ``n_jobs`` must stay.
+        Whether another call of ``fit`` with more rounds continues the previous one. The result is bit-identical to a
+        single fit with all rounds; ``learning_rate="auto"`` keeps its value. Data and parameters must be the same,
+        except the number of rounds, early stopping, the penalties of the weights and ``n_jobs``.
     callbacks : list of callables, default=None
-        Called as ``callback(self)`` after every round, when the estimator can already predict; a true answer stops.
+        Called after every round as ``callback(model)`` with an estimator that has the model so far and can predict.
+        Training stops if a callback returns a true value.
     n_jobs : int or None, default=None
-        Number of threads; None and negative numbers mean all, unlike in scikit-learn, where None is one. The result
-        does not depend on it.
+        Number of threads. None and negative values mean all cores, unlike in scikit-learn, where None means one.
+        Results are bit-identical for any number of threads.
     device : str, default="cpu"
-        Where XGBoost grows trees: "cpu", "cuda" or "cuda:0", handed to XGBoost as it is; ``get_booster()`` has the same
-        setting, while this library predicts on the CPU. No GPU was at hand to test others than "cpu".
+        Device on which XGBoost grows trees: "cpu", "cuda" or "cuda:0". Only "cpu" is covered by tests. Predictions of
+        this library are computed on the CPU; ``get_booster()`` returns a booster with this device.
     random_state : int, RandomState or None, default=None
-        Seed of exploration, of row and column sampling and of the held-out part.
+        Seed of exploration, sampling, folds and held-out data. Pass an int for reproducible results.
     verbose : int, default=0
         Whether to show a progress bar.
 """
 ATTRIBUTES = """\
     n_estimators_ : int
-        Number of rounds in use.
+        Number of boosting rounds in use.
     learning_rate_ : float
         Learning rate in use.
     max_depth_ : int or None
-        Largest depth of a tree in use; None for no limit. Not with ``estimator``.
+        Maximum tree depth in use; None for no limit. Not with ``estimator``.
     best_iteration_ : int
-        Number of the last round in use, counted from 0 as in XGBoost.
-    weights_ : ndarray of shape (n_trees,)
-        Weight of every tree grown; of shape (n_rounds, n_classes) for more than two classes. Where the data chose the
-        number of rounds, it is the learning rate times the factor that the held-out rows ask for.
+        Index of the last round in use, counted from 0 as in XGBoost.
+    weights_ : ndarray of shape (n_rounds,)
+        Weight of every tree; of shape (n_rounds, n_classes) for more than two classes. If the number of rounds was
+        selected by cross-validation, the learning rate times the factor estimated out of fold.
     intercept_ : ndarray of shape (n_outputs,)
         Constant part of the raw score.
     training_log_ : dict of ndarrays
-        Numbers of every round: training "loss" before the round, "components" k that were projected away,
-        "energy_kept" share of the history they hold, "energy_removed" share of the residual they spanned,
-        "validation_loss" after the round. ``pandas.DataFrame(model.training_log_)`` is a tidy table.
+        One entry per round: training "loss" before the round, number of "components" projected on, "energy_kept"
+        (fraction of the energy of the history that these hold), "energy_removed" (fraction of the energy of the
+        gradient in their span), and "validation_loss" after the round.
+        ``pandas.DataFrame(model.training_log_)`` is a tidy table.
     selection_log_ : dict of ndarrays
-        If the data chose the number of rounds: "validation_loss" of the fold models after each "round".
+        "validation_loss" of the fold models after each "round", if the number of rounds was selected by
+        cross-validation.
     selected_features_ : ndarray of int
-        Numbers of the columns that trees were offered, if some were left out. The model still takes all columns.
+        Positions of the features that trees may use, if some were excluded. The model still expects all features.
     categorical_splits_ : {"one-vs-rest", "subset"}
-        What splits of columns of categories part from the others; only where there are such columns.
+        How categorical features are split, if there are any.
     stop_reason_ : str
-        Why fewer rounds than asked for were done; empty otherwise.
+        Why fewer rounds than requested were run; empty otherwise.
     weighting_result_ : Weights
-        Weights with their optimality gap, if the trees are weighted.
+        Tree weights with their optimality gap, if ``weighting`` was requested.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total gain. The number of splits is
+        Fraction of the total gain due to each feature. Split counts are
         ``get_booster().get_score(importance_type="weight")``; see :func:`sklearn.inspection.permutation_importance` for
-        what a column is worth on other rows.
+        the importance on held-out data.
+    target_name_ : str
+        Name of the target column, if the model was trained by the command line.
     n_features_in_ : int
-        Number of columns.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if X had them.
+        Feature names, if X had them.
 """
 
 
