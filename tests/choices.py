@@ -11,8 +11,6 @@ import pytest
 from data_makers import additive, grouped, mostly_noise
 from scboost import SCBoostClassifier, SCBoostRegressor
 
-QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "random_state": 0, "n_jobs": 1}
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -3,6 +3,11 @@
 import numpy as np
 from hypothesis import strategies as st
 
+FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+"""Parameters of a fit of few rounds."""
+QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "n_jobs": 1, "random_state": 0}
+"""Parameters of a fit whose number of rounds is selected by cross-validation."""
+
 
 def two_classes(n=300, d=5, seed=0, *, flip=0.1):
     """Continuous columns, a label that depends on two of them and on their product, some labels flipped."""

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from data_makers import real_target, three_classes, two_classes
+from data_makers import FAST, real_target, three_classes, two_classes
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.xgb.engine import XGBoostEngine
 
-FAST = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
 X, y = real_target()
 X2, y2 = two_classes(d=4)
 X3, y3 = three_classes(d=4)

@@ -377,23 +377,6 @@ def test_every_round_draws_its_own_rows():
     assert abs(both - 0.09) < 0.02
 
 
-def test_integer_weights_are_repeated_rows():
-    X, y = two_classes(n=200)
-    weight = np.random.default_rng(0).integers(1, 4, size=200)
-    rows = np.repeat(np.arange(200), weight)
-    settings = replace(PAPER, leaf_rule="newton", l2=1.0, eta=0.3)
-
-    def engine(X):
-        return EstimatorEngine(X, lambda seed: DecisionTreeRegressor(max_depth=2, random_state=0), sample_weighted=True)
-
-    weighted, _ = run(LogisticLoss(), X, y, settings, 4, engine=engine(X), weight=weight.astype(float))
-    repeated, _ = run(LogisticLoss(), X[rows], y[rows], settings, 4, engine=engine(X[rows]))
-    for a, b in zip(weighted, repeated, strict=True):
-        assert a.projections[0].k == b.projections[0].k
-        assert a.loss == pytest.approx(b.loss, rel=1e-9)
-        np.testing.assert_allclose(a.projections[0].innovation[rows], b.projections[0].innovation, atol=1e-9)
-
-
 def test_newton_leaves_need_learners_with_leaves():
     X, y = two_classes()
     engine = EstimatorEngine(X, lambda seed: LinearRegression(), sample_weighted=True)

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from choices import QUICK
-from data_makers import grouped, levels
+from data_makers import QUICK, grouped, levels
 from scboost import SCBoostClassifier, SCBoostRegressor, load_model
 
 pytest.importorskip("pandas")

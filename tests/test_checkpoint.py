@@ -14,13 +14,12 @@ import pytest
 import xgboost as xgb
 from sklearn.tree import DecisionTreeRegressor
 
-from data_makers import real_target, three_classes, two_classes
+from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.estimators import checkpoint as checkpoint_file
 from scboost.estimators import model_file
 
 pd = pytest.importorskip("pandas")
-FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 
 
 def coloured(n=300):
@@ -34,6 +33,7 @@ def weighted():
     return X, y, np.random.default_rng(1).integers(1, 5, size=len(y)).astype(float)
 
 
+TWELVE_ROUNDS = {**FAST, "n_estimators": 12}
 CASES = {
     "binary": (SCBoostClassifier, {}, two_classes()),
     "classes": (SCBoostClassifier, {"memory": "all"}, three_classes()),
@@ -47,7 +47,7 @@ CASES = {
 
 def fit(case, **params):
     cls, own, data = CASES[case]
-    return cls(**copy.deepcopy({**FAST, **own}), **params).fit(*data)
+    return cls(**copy.deepcopy({**TWELVE_ROUNDS, **own}), **params).fit(*data)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -111,7 +111,7 @@ def test_a_long_memory_takes_the_space_of_the_rounds_done(tmp_path):
     fit("classes", callbacks=[Checkpoint(short, every=12)])
     cls, own, data = CASES["classes"]
     stop = lambda model: model.n_estimators_ == 12  # noqa: E731
-    cls(**{**FAST, **own, "n_estimators": 1000}, callbacks=[Checkpoint(long, every=12), stop]).fit(*data)
+    cls(**{**TWELVE_ROUNDS, **own, "n_estimators": 1000}, callbacks=[Checkpoint(long, every=12), stop]).fit(*data)
     assert abs(long.stat().st_size - short.stat().st_size) < 1000
 
 
@@ -154,7 +154,7 @@ def test_an_old_pickle_is_not_opened(tmp_path):
 def test_other_rows_are_refused_and_the_checkpoint_kept(change, named, tmp_path):
     path = tmp_path / "model"
     X, y = two_classes()
-    SCBoostClassifier(**FAST, callbacks=[Checkpoint(path, every=5)]).fit(X, y)
+    SCBoostClassifier(**TWELVE_ROUNDS, callbacks=[Checkpoint(path, every=5)]).fit(X, y)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=named):
         Checkpoint(path, every=1).load().fit(*change(X, y))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from choices import CHOICES, QUICK, predictions, some_rows
+from choices import CHOICES, predictions, some_rows
+from data_makers import QUICK
 from scboost import Batches, Checkpoint, load_model
 
 pytest.importorskip("xgboost")
@@ -27,16 +28,6 @@ def test_nothing_is_chosen_without_folds(choice):
     X, y = choice.make()
     model = choice.cls(**{**QUICK, "cv": "auto"}, n_estimators=5).fit(X, y)
     assert getattr(model, choice.attribute, None) == choice.otherwise
-
-
-def test_whole_weights_are_repetitions(choice):
-    X, y = choice.make()
-    weight = np.random.default_rng(1).integers(1, 4, size=len(y))
-    repeated = np.repeat(np.arange(len(y)), weight)
-    one = choice.cls(**QUICK).fit(X, y, weight)
-    other = choice.cls(**QUICK).fit(some_rows(X, repeated), y[repeated])
-    assert choice.of(one) == choice.of(other) != choice.otherwise
-    np.testing.assert_allclose(predictions(one, X), predictions(other, X), atol=10 * choice.tolerance)
 
 
 def test_rows_in_batches_give_the_model_of_rows_in_memory(choice, chosen, tmp_path):

@@ -25,13 +25,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from data_makers import legal_parameters, three_classes, two_classes
+from data_makers import FAST, legal_parameters, three_classes, two_classes
 from scboost import SCBoostClassifier
 from scboost.boosting.content import content_sample, row_keys
 from scboost.boosting.learners import EstimatorEngine
 from scboost.xgb.engine import XGBoostEngine
 
-FAST = {"n_estimators": 8, "n_jobs": 1, "random_state": 0}
 X2, y2 = two_classes()
 X3, y3 = three_classes()
 VARIANTS = {

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from data_makers import FAST
 from scboost._data.encoder import Encoder
 from scboost._data.tables import as_table
 from scboost._xgboost import version
@@ -18,8 +19,6 @@ from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
-
-FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 
 
 def mixed_table(n=400, seed=0):

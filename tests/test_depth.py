@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from choices import QUICK
-from data_makers import additive, product_of_three
+from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.fitting import FoldModels
 from scboost.estimators.parameters import auto_learning_rate

@@ -9,12 +9,11 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
 import scboost
-from data_makers import coloured, real_target, three_classes, two_classes
+from data_makers import FAST, coloured, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, to_onnx, to_treelite
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore:The model has no trees")
-FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 
 
 def with_many_categories():

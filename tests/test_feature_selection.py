@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from data_makers import mostly_noise
+from data_makers import QUICK, mostly_noise
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import row_keys, standard_errors
 from scboost.boosting.training import Race
@@ -12,7 +12,6 @@ from scboost.boosting.training import Race
 pytest.importorskip("xgboost")
 from scboost.xgb.engine import XGBoostEngine
 
-QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "random_state": 0, "n_jobs": 1}
 CHOOSING = {**QUICK, "cv": 3}
 
 

@@ -14,12 +14,11 @@ import xgboost as xgb
 from sklearn.tree import DecisionTreeRegressor
 
 import scboost
-from data_makers import real_target, three_classes, two_classes
+from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, load_model
 from scboost._model import ubjson
 from scboost.estimators import model_file
 
-FAST = {"n_estimators": 7, "learning_rate": 0.3, "max_depth": 3, "max_leaves": None, "n_jobs": 1, "random_state": 0}
 pd = pytest.importorskip("pandas")
 
 
@@ -344,7 +343,7 @@ FORGERIES = {
     "method": (_fitted("predict", 4), r"unknown attributes \['predict'\]"),
     "property": (_fitted("weights_", 4), "unknown attributes"),
     "weights": (_array("weights", lambda w: 2 * w), "not that of these weights"),
-    "fewer weights": (_array("weights", lambda w: w[:-1]), "trees for 6 rounds"),
+    "fewer weights": (_array("weights", lambda w: w[:-1]), f"trees for {FAST['n_estimators'] - 1} rounds"),
     "infinite weights": (_array("weights", lambda w: w * np.inf), "not finite"),
     "weights of float32": (_array("weights", lambda w: w.astype(np.float32)), "float64"),
     "intercept": (_array("intercept", lambda b: b + 1), "not that of these weights"),

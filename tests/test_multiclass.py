@@ -8,10 +8,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
-from data_makers import three_classes
+from data_makers import FAST, three_classes
 from scboost.estimators import SCBoostClassifier
 
-FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = three_classes()
 
 
@@ -75,15 +74,6 @@ def test_class_weights_shift_the_prevalence_as_documented():
     np.testing.assert_allclose(special.softmax(shifted.intercept_), wanted, rtol=1e-6)
     balanced = SCBoostClassifier(**FAST, class_weight="balanced").fit(X, y)
     np.testing.assert_allclose(balanced.intercept_, 0, atol=1e-9)
-
-
-def test_balanced_class_weights_count_weighted_rows():
-    weight = np.random.default_rng(0).integers(0, 4, size=300)
-    repeated = np.repeat(np.arange(300), weight)
-    params = {**FAST, "learning_rate": 0.2, "colsample_bytree": 1.0, "class_weight": "balanced", "n_estimators": 3}
-    a = SCBoostClassifier(**params).fit(X, y, sample_weight=weight)
-    b = SCBoostClassifier(**params).fit(X[repeated], y[repeated])
-    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-5)
 
 
 def test_a_class_whose_rows_have_no_weight_is_no_class():

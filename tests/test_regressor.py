@@ -17,13 +17,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from data_makers import real_target
+from data_makers import FAST, real_target
 from scboost.boosting.losses import PoissonLoss, QuantileLoss
 from scboost.boosting.training import Rows
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.regressor import _huber_delta
 
-FAST = {"n_estimators": 10, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()
 COUNTS = np.random.default_rng(1).poisson(np.exp(0.5 * y + 0.5))
 LOSSES = {
@@ -237,7 +236,7 @@ def test_weights_on_the_simplex():
 def test_any_regressor_can_be_the_learner():
     model = model_of(estimator=DecisionTreeRegressor(max_depth=3), colsample_bytree=1.0).fit(X, y)
     assert model.score(X, y) > 0.5
-    assert len(model.estimators_) == 10
+    assert len(model.estimators_) == FAST["n_estimators"]
 
 
 def test_it_predicts_unseen_rows_as_well_as_scikit_learns():

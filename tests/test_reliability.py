@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from data_makers import real_target, three_classes, two_classes
+from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
 from scboost.boosting.history import History
 from scboost.boosting.losses import HuberLoss, SquaredLoss
@@ -23,7 +23,6 @@ from scboost.boosting.training import Rows
 from scboost.estimators.parameters import make_plan
 from scboost.xgb.engine import XGBoostEngine
 
-FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()
 X2, y2 = two_classes(d=4)
 X3, y3 = three_classes(d=4)
@@ -169,70 +168,6 @@ TASKS = {
     "absolute error": (SCBoostRegressor, {"loss": "absolute_error"}, (X, y)),
     "poisson": (SCBoostRegressor, {"loss": "poisson"}, (X, COUNTS)),
 }
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"subsample": 0.6},
-        {"preset": "best", "cv": 3},
-        {"weighting": "nonnegative", "weighting_data": "out_of_fold", "cv": 2},
-        {"early_stopping": True, "n_iter_no_change": 2},
-        {"early_stopping": True, "validation_fraction": 0.4},
-        {"weighting": "simplex"},
-        {"exploration": 1.0, "memory": "all"},
-        {"leaf_rule": "mean"},
-    ],
-    ids=str,
-)
-def test_whole_weights_are_repetitions_in_every_kind_of_fit(task, params):
-    cls, own, (Z, target) = TASKS[task]
-    if task == "absolute error" and ("weighting" in params or "preset" in params):
-        pytest.skip("these losses have no curvature to weigh trees by")
-    if task == "poisson" and "leaf_rule" in params:
-        pytest.skip("means of counts are no steps of their logarithm")
-    Z = np.round(2 * Z) / 2
-    weight = np.random.default_rng(0).integers(0, 4, size=300)
-    rows = np.repeat(np.arange(300), weight)
-    validation = {"X_val": Z[::3], "y_val": target[::3]} if "n_iter_no_change" in params else {}
-    model = cls(**{**FAST, **own, **params, "n_estimators": 4, "max_leaves": 5})
-    weighted = model.fit(Z, target, sample_weight=weight, **validation)._raw_scores(Z)
-    repeated = model.fit(Z[rows], target[rows], **validation)._raw_scores(Z)
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
-
-
-@pytest.mark.parametrize("task", ["two classes", "squared error", "poisson"])
-def test_whole_weights_are_repetitions_under_monotone_constraints(task):
-    cls, own, (Z, target) = TASKS[task]
-    Z = np.round(2 * Z) / 2
-    weight = np.where(np.arange(300) % 3, 0, 1 + np.arange(300) % 20)
-    rows = np.repeat(np.arange(300), weight)
-    model = cls(**{**FAST, **own, "monotone_constraints": [-1] * Z.shape[1]})
-    weighted = model.fit(Z, target, sample_weight=weight)._raw_scores(Z)
-    repeated = model.fit(Z[rows], target[rows])._raw_scores(Z)
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
-
-
-@pytest.mark.parametrize(
-    ("params", "x", "amounts", "weight"),
-    [
-        ({"loss": "tweedie"}, [0.0, 1.0, 2.0], [58818557.0, 2943882.0, 11336053380.0], [1, 3, 1]),
-        (
-            {"loss": "gamma", "init": "zero"},
-            [-1.3015536710371545, -0.8517881126785315, -0.4963088682776296, -0.6836474480491421],
-            [449095.0, 808385.0, 937796.0, 599863.0],
-            [1, 2, 4, 4],
-        ),
-    ],
-    ids=["tweedie", "gamma"],
-)
-def test_splits_near_the_least_gain_of_xgboost_are_taken_with_weights_as_with_repeated_rows(params, x, amounts, weight):
-    Z = np.array(x)[:, None]
-    model = SCBoostRegressor(n_estimators=2, n_jobs=1, random_state=0, **params)
-    weighted = model.fit(Z, amounts, sample_weight=weight)._raw_scores(Z)
-    repeated = model.fit(np.repeat(Z, weight, axis=0), np.repeat(amounts, weight))._raw_scores(Z)
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3 * np.ptp(repeated))
 
 
 def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_round():

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.tree import DecisionTreeRegressor
 
-from data_makers import real_target, three_classes, two_classes
+from data_makers import QUICK, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
 from scboost.boosting.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost.boosting.training import Stopping
@@ -25,14 +25,13 @@ TASKS = {
 }
 every_task = pytest.mark.parametrize("task", TASKS)
 PRESETS = pytest.mark.parametrize("params", [{}, {"preset": "best", "cv": 2}, {"n_estimators": 20}], ids=str)
-# Large steps and little patience: few rounds, which is enough to see how they are chosen.
-QUICK = {"learning_rate": 0.25, "n_iter_no_change": 8, "random_state": 0, "n_jobs": 1}
+SELECTED = {name: value for name, value in QUICK.items() if name != "cv"} | {"learning_rate": 0.25}
 
 
 def fitted(task, *, n=300, seed=0, **params):
     cls, make = TASKS[task]
     X, y = make(n=n, seed=seed)
-    return cls(**{**QUICK, **params}).fit(X, y), X, y
+    return cls(**{**SELECTED, **params}).fit(X, y), X, y
 
 
 def output(model, X):
@@ -59,24 +58,10 @@ def test_exploration_follows_the_seed_and_nothing_else(task):
 def test_the_order_of_the_rows_does_not_matter(task, params):
     model, X, y = fitted(task, **params)
     order = np.random.default_rng(1).permutation(len(X))
-    shuffled = type(model)(**{**QUICK, **params}).fit(X[order], y[order])
+    shuffled = type(model)(**{**SELECTED, **params}).fit(X[order], y[order])
     assert shuffled.n_estimators_ == model.n_estimators_
     # XGBoost adds up in the order of the rows: the last digits of sums differ, and rarely a split with them.
     assert np.median(np.abs(output(shuffled, X) - output(model, X))) < 1e-4
-
-
-@every_task
-@PRESETS
-def test_a_weight_is_a_repetition(task, params):
-    cls, make = TASKS[task]
-    X, y = make(n=150)
-    X = np.round(X, 1)  # few values: bin cuts are the same
-    weight = np.random.default_rng(0).integers(1, 4, size=150)
-    params = {**QUICK, "max_depth": 3, "max_leaves": None, **params}
-    weighted = cls(**params).fit(X, y, weight)
-    repeated = cls(**params).fit(X.repeat(weight, axis=0), y.repeat(weight))
-    assert weighted.n_estimators_ == repeated.n_estimators_
-    np.testing.assert_allclose(output(weighted, X), output(repeated, X), rtol=1e-3, atol=1e-4)
 
 
 def test_noise_is_in_the_structure_and_not_in_the_leaves():
@@ -121,14 +106,14 @@ def test_noise_gets_fewer_rounds_than_structure():
     X = rng.normal(size=(800, 5))
     noise = rng.integers(0, 2, size=800)
     structure = (np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
-    few, many = (SCBoostClassifier(**QUICK).fit(X, y).n_estimators_ for y in (noise, structure))
+    few, many = (SCBoostClassifier(**SELECTED).fit(X, y).n_estimators_ for y in (noise, structure))
     assert few < many / 3
 
 
 @every_task
 def test_the_chosen_model_is_that_of_as_many_rounds_times_a_factor(task):
     model, X, y = fitted(task, feature_selection=False)
-    again = type(model)(**QUICK, max_depth=model.max_depth_, n_estimators=model.n_estimators_).fit(X, y)
+    again = type(model)(**SELECTED, max_depth=model.max_depth_, n_estimators=model.n_estimators_).fit(X, y)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
     np.testing.assert_allclose(tree_matrix(model, X).H, factor * tree_matrix(again, X).H, rtol=1e-5, atol=1e-6)
 
@@ -166,7 +151,7 @@ def test_the_factor_is_that_of_the_rows_held_out():
     X, y = two_classes(n=600, seed=5)
     X = np.round(2 * X).clip(-4, 4)  # all values are among the rows kept: bin cuts are the same
     kept, held_out = np.arange(400), np.arange(400, 600)
-    params = {**QUICK, "exploration": 0.0}
+    params = {**SELECTED, "exploration": 0.0}
     model = SCBoostClassifier(**params, cv=[(kept, held_out)]).fit(X, y)
     best = int(np.argmin(model.selection_log_["validation_loss"])) + 1
     fold = SCBoostClassifier(**{**params, "learning_rate": 0.5}, n_estimators=best).fit(X[kept], y[kept])
@@ -214,7 +199,7 @@ def test_the_factor_is_one_where_it_could_be_chance():
 
 def test_validation_rows_take_the_place_of_folds():
     X, y = two_classes(n=600)
-    model = SCBoostClassifier(**QUICK).fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
+    model = SCBoostClassifier(**SELECTED).fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
     assert not hasattr(model, "selection_log_")
     losses = model.training_log_["validation_loss"]
     assert model.n_estimators_ == int(np.argmin(losses)) + 1 < len(losses)
@@ -224,7 +209,7 @@ def test_validation_rows_take_the_place_of_folds():
 def test_splitters_are_taken_as_they_are():
     X, y = two_classes(n=300)
     groups = np.arange(300) // 10
-    params = QUICK
+    params = SELECTED
     by_group = SCBoostClassifier(cv=GroupKFold(3), **params).fit(X, y, groups=groups)
     by_hand = SCBoostClassifier(cv=list(GroupKFold(3).split(X, y, groups)), **params).fit(X, y)
     np.testing.assert_array_equal(by_group.predict_proba(X), by_hand.predict_proba(X))
@@ -244,7 +229,7 @@ def test_splitters_are_taken_as_they_are():
 
 def test_a_second_fit_forgets_the_first():
     X, y = two_classes()
-    model = SCBoostClassifier(**QUICK, preset="best", cv=2).fit(X, y)
+    model = SCBoostClassifier(**SELECTED, preset="best", cv=2).fit(X, y)
     model.set_params(preset="fast").fit(X, y)
     assert not hasattr(model, "weighting_result_")
     assert not hasattr(model, "selection_log_")
@@ -252,7 +237,7 @@ def test_a_second_fit_forgets_the_first():
 
 def test_a_memory_above_the_number_of_rounds_is_all_history():
     X, y = two_classes()
-    params = {**QUICK, "n_estimators": 6}
+    params = {**SELECTED, "n_estimators": 6}
     first, second = (SCBoostClassifier(memory=m, **params).fit(X, y).predict_proba(X) for m in (50, "all"))
     np.testing.assert_allclose(first, second, atol=1e-6)
 
@@ -279,14 +264,14 @@ def test_fast_leaves_quantiles_without_projection():
 @every_task
 def test_fast_of_a_given_number_is_that_number(task):
     model, X, y = fitted(task, preset="fast", n_estimators=5)
-    same = type(model)(**QUICK, n_estimators=5).fit(X, y)
+    same = type(model)(**SELECTED, n_estimators=5).fit(X, y)
     np.testing.assert_array_equal(output(model, X), output(same, X))
 
 
 @every_task
 def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
     best, X, y = fitted(task, preset="best", cv=3)
-    default = type(best)(**QUICK, cv=3).fit(X, y)
+    default = type(best)(**SELECTED, cv=3).fit(X, y)
     np.testing.assert_array_equal(best.selection_log_["validation_loss"], default.selection_log_["validation_loss"])
     rounds = int(np.argmin(best.selection_log_["validation_loss"])) + 1
     assert best.n_estimators_ == len(best.weights_) == default.n_estimators_ + 3 * rounds
@@ -304,7 +289,7 @@ def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
 def test_best_cuts_five_folds_where_a_class_has_too_few_rows_for_ten():
     X, y = two_classes(n=300)
     rare = np.concatenate([np.flatnonzero(y == 0)[:100], np.flatnonzero(y == 1)[:7]])
-    settings = {**QUICK, "preset": "best"}
+    settings = {**SELECTED, "preset": "best"}
     auto, five = (SCBoostClassifier(**settings, cv=cv).fit(X[rare], y[rare]) for cv in ("auto", 5))
     np.testing.assert_array_equal(auto.predict_proba(X), five.predict_proba(X))
     ten = SCBoostClassifier(**settings, cv=10).fit(X, y)
@@ -324,7 +309,7 @@ def test_quantiles_cover_their_share_of_new_rows():
     y = X[:, 0] + (0.2 + X[:, 1]) * rng.normal(size=3000)
     train, new = slice(0, 1500), slice(1500, None)
     for q in (0.05, 0.5, 0.95):
-        model = SCBoostRegressor(**QUICK, loss="quantile", quantile=q).fit(X[train], y[train])
+        model = SCBoostRegressor(**SELECTED, loss="quantile", quantile=q).fit(X[train], y[train])
         below = np.mean(y[new] < model.predict(X[new]))
         assert below == pytest.approx(q, abs=0.03)
 
@@ -369,7 +354,7 @@ def test_only_rounds_that_nothing_ends_take_the_smaller_steps():
 def test_rounds_are_added_to_a_model(task, tmp_path):
     first, X, y = fitted(task, n_estimators=6)
     first.save_model(tmp_path / "first.ubj")
-    more = type(first)(**QUICK, n_estimators=5)
+    more = type(first)(**SELECTED, n_estimators=5)
     for base in (first, tmp_path / "first.ubj"):
         second = more.fit(X[:200], y[:200], init_model=base)
         assert second.n_estimators_ == len(second.weights_) == 11
@@ -385,26 +370,26 @@ def test_a_model_to_go_on_from_must_fit_the_rows():
     pd = pytest.importorskip("pandas")
     X, y = two_classes()
     names = list("abcde")
-    first = SCBoostClassifier(**QUICK, n_estimators=3).fit(pd.DataFrame(X, columns=names), y)
-    more = SCBoostClassifier(**QUICK, n_estimators=3)
+    first = SCBoostClassifier(**SELECTED, n_estimators=3).fit(pd.DataFrame(X, columns=names), y)
+    more = SCBoostClassifier(**SELECTED, n_estimators=3)
     turned = pd.DataFrame(X, columns=names)[names[::-1]]
     with pytest.raises(ValueError, match=r"init_model has the columns \['a', .*same order"):
         more.fit(turned, y, init_model=first)
     with pytest.raises(ValueError, match=r"init_model has the classes \[0, 1\], y has \['no', 'yes'\]"):
         more.fit(pd.DataFrame(X, columns=names), np.where(y, "yes", "no"), init_model=first)
     with pytest.raises(ValueError, match=r"init_model adds rounds.*n_estimators as a number"):
-        SCBoostClassifier(**QUICK).fit(pd.DataFrame(X, columns=names), y, init_model=first)
+        SCBoostClassifier(**SELECTED).fit(pd.DataFrame(X, columns=names), y, init_model=first)
     with pytest.raises(ValueError, match="init_model is a SCBoostRegressor"):
-        more.fit(X, y, init_model=SCBoostRegressor(**QUICK, n_estimators=2).fit(X, y))
+        more.fit(X, y, init_model=SCBoostRegressor(**SELECTED, n_estimators=2).fit(X, y))
 
 
 def test_categories_of_the_first_model_stay_the_categories():
     pd = pytest.importorskip("pandas")
     colour = np.random.default_rng(0).choice(list("rgb"), size=300)
     y = (colour == "g").astype(int)
-    first = SCBoostClassifier(**QUICK, n_estimators=3).fit(pd.DataFrame({"colour": colour}), y)
+    first = SCBoostClassifier(**SELECTED, n_estimators=3).fit(pd.DataFrame({"colour": colour}), y)
     some = colour != "r"
-    second = SCBoostClassifier(**QUICK, n_estimators=3).fit(
+    second = SCBoostClassifier(**SELECTED, n_estimators=3).fit(
         pd.DataFrame({"colour": colour[some]}), y[some], init_model=first
     )
     assert second.predict(pd.DataFrame({"colour": ["r", "g", "b"]})).tolist() == [0, 1, 0]

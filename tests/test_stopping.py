@@ -17,13 +17,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from data_makers import real_target, three_classes, two_classes
+from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint
 from scboost.boosting.training import Stopping
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor, fitting
 from scboost.xgb.engine import XGBoostEngine
 
-FAST = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+TWELVE_ROUNDS = {**FAST, "n_estimators": 12}
 TASKS = {
     "two classes": (SCBoostClassifier, {}, two_classes()),
     "many classes": (SCBoostClassifier, {}, three_classes()),
@@ -36,7 +36,7 @@ every_task = pytest.mark.parametrize("task", TASKS)
 
 def fit(task, **params):
     cls, own, data = TASKS[task]
-    return cls(**{**FAST, **own, **params}).fit(*data)
+    return cls(**{**TWELVE_ROUNDS, **own, **params}).fit(*data)
 
 
 def same(a, b, task):
@@ -70,7 +70,7 @@ def test_rounds_since_the_loss_improved(losses, tol, since):
 @every_task
 def test_it_stops_after_patience_and_keeps_the_best_round(task):
     cls, own, (X, y) = TASKS[task]
-    model = cls(**{**FAST, **own}, early_stopping=True, n_iter_no_change=4).set_params(
+    model = cls(**{**TWELVE_ROUNDS, **own}, early_stopping=True, n_iter_no_change=4).set_params(
         n_estimators=200, learning_rate=0.5
     )
     model.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
@@ -81,14 +81,14 @@ def test_it_stops_after_patience_and_keeps_the_best_round(task):
     assert "did not improve in 4 rounds" in model.stop_reason_
     assert (model.weights_[:best] > 0).all()
     assert (model.weights_[best:] == 0).all()
-    fewer = cls(**{**FAST, **own, "learning_rate": 0.5, "n_estimators": best}).fit(X[:200], y[:200])
+    fewer = cls(**{**TWELVE_ROUNDS, **own, "learning_rate": 0.5, "n_estimators": best}).fit(X[:200], y[:200])
     np.testing.assert_allclose(model.predict(X), fewer.predict(X), rtol=1e-5, atol=1e-5)
 
 
 def test_validation_rows_are_only_watched_without_early_stopping():
     X, y = real_target()
-    watched = SCBoostRegressor(**FAST).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
-    plain = SCBoostRegressor(**FAST).fit(X[:200], y[:200])
+    watched = SCBoostRegressor(**TWELVE_ROUNDS).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
+    plain = SCBoostRegressor(**TWELVE_ROUNDS).fit(X[:200], y[:200])
     np.testing.assert_array_equal(watched.predict(X), plain.predict(X))
     stages = [np.mean((p - y[200:]) ** 2) / 2 for p in plain.staged_predict(X[200:])]
     np.testing.assert_allclose(watched.training_log_["validation_loss"], stages, rtol=1e-5)
@@ -103,7 +103,7 @@ def test_permuted_validation_labels_change_no_tree(task, params):
     trees = []
     for seed in (0, 1):
         labels = np.random.default_rng(seed).permutation(y[200:])
-        model = cls(**{**FAST, **own, **params}, n_iter_no_change=50)
+        model = cls(**{**TWELVE_ROUNDS, **own, **params}, n_iter_no_change=50)
         model.fit(X[:200], y[:200], X_val=X[200:], y_val=labels)
         trees.append(model._model.ensemble.contributions(X))
     np.testing.assert_array_equal(*trees)
@@ -120,13 +120,13 @@ def test_held_out_rows_change_no_tree():
         return seen[0]  # the values in the rows choose them: spoilt rows would choose others
 
     with mock.patch("scboost.estimators.fitting.content_sample", content_sample):
-        first = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(X, y)
+        first = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=50).fit(X, y)
         held_out = seen[0]
         assert held_out.sum() == 60
         spoilt_X, spoilt_y = X.copy(), y.copy()
         spoilt_X[held_out] += 100
         spoilt_y[held_out] -= 100
-        second = SCBoostRegressor(**FAST, early_stopping=True, n_iter_no_change=50).fit(spoilt_X, spoilt_y)
+        second = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=50).fit(spoilt_X, spoilt_y)
     assert len(seen) == 2
     np.testing.assert_array_equal(first._model.ensemble.contributions(X), second._model.ensemble.contributions(X))
     assert first.intercept_ == second.intercept_
@@ -134,7 +134,7 @@ def test_held_out_rows_change_no_tree():
 
 def test_one_held_out_part_serves_stopping_and_weighting():
     X, y = two_classes()
-    model = SCBoostClassifier(**FAST, early_stopping=True, n_iter_no_change=2, weighting="nonnegative")
+    model = SCBoostClassifier(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=2, weighting="nonnegative")
     model.set_params(n_estimators=300, learning_rate=0.5).fit(X, y)
     assert "did not improve in 2 rounds" in model.stop_reason_
     assert len(model.weighting_result_.weights) == model.n_estimators_ < 300
@@ -143,7 +143,7 @@ def test_one_held_out_part_serves_stopping_and_weighting():
 def test_searches_and_pipelines_hold_out_within_each_fold():
     X, y = two_classes()
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), SCBoostClassifier(**FAST, early_stopping=True)),
+        make_pipeline(StandardScaler(), SCBoostClassifier(**TWELVE_ROUNDS, early_stopping=True)),
         {"scboostclassifier__n_iter_no_change": [2, 5]},
         cv=3,
     )
@@ -153,11 +153,11 @@ def test_searches_and_pipelines_hold_out_within_each_fold():
 def test_validation_rows_pass_through_a_pipeline():
     X, y = real_target()
     with sklearn.config_context(enable_metadata_routing=True):
-        last = SCBoostRegressor(**FAST, early_stopping=True).set_fit_request(X_val=True, y_val=True)
+        last = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True).set_fit_request(X_val=True, y_val=True)
         pipeline = Pipeline([("scale", StandardScaler()), ("model", last)], transform_input=["X_val"])
         pipeline.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
     scaler = StandardScaler().fit(X[:200])
-    by_hand = SCBoostRegressor(**FAST, early_stopping=True)
+    by_hand = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True)
     by_hand.fit(scaler.transform(X[:200]), y[:200], X_val=scaler.transform(X[200:]), y_val=y[200:])
     np.testing.assert_array_equal(pipeline.predict(X), by_hand.predict(scaler.transform(X)))
 
@@ -265,7 +265,7 @@ def keyboard():
 
 def test_an_interrupt_waits_for_the_round_and_leaves_a_model(keyboard):
     X, y = TASKS["many classes"][2]
-    model = SCBoostClassifier(**FAST, warm_start=True)
+    model = SCBoostClassifier(**TWELVE_ROUNDS, warm_start=True)
     original, grown = XGBoostEngine.grow, []
 
     def grow(self, *args):
@@ -315,7 +315,9 @@ def test_an_interrupt_in_a_fold_leaves_no_model():
         raise KeyboardInterrupt
 
     X, y = real_target()
-    model = SCBoostRegressor(**FAST, weighting="nonnegative", weighting_data="fold_average", callbacks=[interrupt])
+    model = SCBoostRegressor(
+        **TWELVE_ROUNDS, weighting="nonnegative", weighting_data="fold_average", callbacks=[interrupt]
+    )
     with pytest.raises(KeyboardInterrupt, match="there is no model yet"):
         model.fit(X, y)
     assert model._model is None
@@ -323,7 +325,7 @@ def test_an_interrupt_in_a_fold_leaves_no_model():
 
 def test_a_failed_fit_is_no_fit():
     X, y = two_classes()
-    model = SCBoostClassifier(**FAST, early_stopping=True, validation_fraction=0.001)
+    model = SCBoostClassifier(**TWELVE_ROUNDS, early_stopping=True, validation_fraction=0.001)
     with pytest.raises(ValueError, match="validation_fraction"):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -376,7 +378,7 @@ def test_rounds_are_tasks_of_scikit_learns_callbacks():
     X, y = three_classes()
     recorder = Recorder()
     weight = np.linspace(0.5, 1, 300)
-    model = SCBoostClassifier(**FAST).set_callbacks(recorder).fit(X, y, sample_weight=weight)
+    model = SCBoostClassifier(**TWELVE_ROUNDS).set_callbacks(recorder).fit(X, y, sample_weight=weight)
     rounds = [("begin", "round"), ("end", "round")] * 12
     assert recorder.events == [("setup", 12), ("begin", "fit"), *rounds, ("end", "fit"), ("teardown", None)]
     assert recorder.scores[-1] == model.score(X, y, weight)
@@ -388,7 +390,7 @@ def test_rounds_are_tasks_of_scikit_learns_callbacks():
 def test_scikit_learns_callbacks_may_stop_a_fit():
     pytest.importorskip("sklearn.callback")
     X, y = real_target()
-    model = SCBoostRegressor(**FAST).set_callbacks(Recorder(stop_after=4)).fit(X, y)
+    model = SCBoostRegressor(**TWELVE_ROUNDS).set_callbacks(Recorder(stop_after=4)).fit(X, y)
     assert model.n_estimators_ == 4
     assert "callback" in model.stop_reason_
 
@@ -397,12 +399,14 @@ def test_scikit_learns_monitor_and_searches():
     callback = pytest.importorskip("sklearn.callback")
     X, y = real_target()
     monitor = callback.ScoringMonitor(scoring="r2")
-    SCBoostRegressor(**FAST).set_callbacks(monitor).fit(X, y)
+    SCBoostRegressor(**TWELVE_ROUNDS).set_callbacks(monitor).fit(X, y)
     values = [row["r2"] for row in monitor.get_logs().data if row["task_name"] == "round"]
     assert len(values) == 12
     assert values[-1] > values[0]
     counter = Propagated()
-    GridSearchCV(SCBoostRegressor(**FAST), {"max_leaves": [4, 8]}, cv=2, refit=False).set_callbacks(counter).fit(X, y)
+    GridSearchCV(SCBoostRegressor(**TWELVE_ROUNDS), {"max_leaves": [4, 8]}, cv=2, refit=False).set_callbacks(
+        counter
+    ).fit(X, y)
     assert counter.rounds == 2 * 2 * 12
 
 
@@ -410,7 +414,7 @@ def test_estimators_with_callbacks_can_be_pickled_and_checkpointed(tmp_path):
     pytest.importorskip("sklearn.callback")
     X, y = real_target()
     checkpoint = Checkpoint(tmp_path / "model", every=5)
-    model = SCBoostRegressor(**FAST, callbacks=[checkpoint]).set_callbacks(Recorder()).fit(X, y)
+    model = SCBoostRegressor(**TWELVE_ROUNDS, callbacks=[checkpoint]).set_callbacks(Recorder()).fit(X, y)
     np.testing.assert_array_equal(checkpoint.load().fit(X, y).predict(X), model.predict(X))
     pickle.dumps(model)
 
@@ -419,7 +423,7 @@ def test_rounds_of_the_model_that_is_kept_are_announced():
     pytest.importorskip("sklearn.callback")
     X, y = real_target()
     recorder = Recorder()
-    params = {**FAST, "n_estimators": 3, "weighting": "nonnegative", "weighting_data": "out_of_fold", "cv": 2}
+    params = {**TWELVE_ROUNDS, "n_estimators": 3, "weighting": "nonnegative", "weighting_data": "out_of_fold", "cv": 2}
     SCBoostRegressor(**params).set_callbacks(recorder).fit(X, y)
     assert recorder.events.count(("end", "round")) == 3
     assert recorder.events[0] == ("setup", 3)

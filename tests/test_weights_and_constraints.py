@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from data_makers import real_target, three_classes, two_classes
+from data_makers import FAST, real_target, three_classes, two_classes
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 
-FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 X, y = real_target()
 TASKS = {
     "two classes": (SCBoostClassifier, {}, two_classes(d=4)),
@@ -24,61 +23,6 @@ every_task = pytest.mark.parametrize("task", TASKS)
 
 def scores(model, rows):
     return model.decision_function(rows) if isinstance(model, SCBoostClassifier) else model.predict(rows)
-
-
-@every_task
-def test_weight_zero_is_absence(task):
-    cls, params, (Z, target) = TASKS[task]
-    weight = (np.arange(300) % 3 > 0).astype(float)
-    kept = weight > 0
-    with_zeros = cls(**FAST, **params).fit(Z, target, sample_weight=weight)
-    without = cls(**FAST, **params).fit(Z[kept], target[kept], sample_weight=weight[kept])
-    np.testing.assert_array_equal(scores(with_zeros, Z), scores(without, Z))
-
-
-@every_task
-def test_integer_weights_are_repeated_rows(task):
-    cls, params, (Z, target) = TASKS[task]
-    Z = np.round(2 * Z) / 2  # few distinct values: the same bins, repeated or not
-    weight = np.random.default_rng(0).integers(0, 4, size=300)
-    rows = np.repeat(np.arange(300), weight)
-    # No sampling of columns or rows, and few rounds: rounding may break a tie between splits another way later on.
-    settings = {**FAST, **params, "n_estimators": 3, "colsample_bytree": 1.0, "max_leaves": 6}
-    weighted = cls(**settings).fit(Z, target, sample_weight=weight)
-    repeated = cls(**settings).fit(Z[rows], target[rows])
-    np.testing.assert_allclose(scores(weighted, Z), scores(repeated, Z), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_weights_are_repeated_rows_when_squares_of_residuals_are_beyond_single_precision():
-    x, y, weight = np.array([[0.0], [-1.0], [1.0]]), np.array([7.5e8, 1.9e8, 2.2e9]), np.array([1, 3, 2])
-    settings = {"loss": "poisson", "n_estimators": 5, "learning_rate": 3.0, "random_state": 0}  # which diverges
-    weighted = SCBoostRegressor(**settings).fit(x, y, weight)
-    repeated = SCBoostRegressor(**settings).fit(np.repeat(x, weight, axis=0), np.repeat(y, weight))
-    assert np.log(weighted.predict(x)).max() > 40
-    np.testing.assert_allclose(np.log(repeated.predict(x)), np.log(weighted.predict(x)), rtol=1e-5)
-
-
-@every_task
-@pytest.mark.parametrize("extra", [{"early_stopping": True}, {"weighting": "nonnegative"}], ids=str)
-def test_weights_of_validation_rows_count_too(task, extra):
-    cls, params, (Z, target) = TASKS[task]
-    if "weighting" in extra and task in {"absolute error", "quantile"}:
-        pytest.skip("these losses have no curvature to weigh trees by")
-    weight = np.random.default_rng(0).integers(0, 4, size=300)
-    rows = np.repeat(np.arange(300), weight)
-
-    def fit(**validation):
-        return cls(**FAST, **params, **extra).fit(Z, target, **validation)
-
-    weighted = fit(X_val=Z, y_val=target, sample_weight_val=weight)
-    repeated = fit(X_val=Z[rows], y_val=target[rows])
-    plain = fit(X_val=Z, y_val=target)
-    np.testing.assert_allclose(
-        weighted.training_log_["validation_loss"], repeated.training_log_["validation_loss"], rtol=1e-5
-    )
-    np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-4, atol=1e-6)
-    assert not np.allclose(weighted.training_log_["validation_loss"], plain.training_log_["validation_loss"], rtol=1e-5)
 
 
 def test_class_weights_reach_given_and_held_out_validation_rows_alike():

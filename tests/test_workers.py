@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from choices import CHOICES, QUICK, predictions, some_rows
-from data_makers import rounded, two_classes
+from choices import CHOICES, predictions, some_rows
+from data_makers import QUICK, rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost.boosting.content import Draws, content_folds, row_keys
 from scboost.boosting.losses import QuantileLoss
