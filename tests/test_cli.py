@@ -270,11 +270,11 @@ def test_the_report_is_that_of_python(folder, capsys):
     train("--ignore", "amount")
     capsys.readouterr()
     assert main(["report", "model.json", "test.csv", "--name", "mine", "-o", "page.html"]) == 0
-    assert capsys.readouterr().out == f"200 rows measured, written to {folder / 'page.html'}\n"
+    assert capsys.readouterr().out == f"200 samples evaluated, written to {folder / 'page.html'}\n"
     test = pd.read_csv("test.csv")
     columns = ["age", "colour", "code"]
     found = report(load_model("model.json"), test[columns], test["label"], name="mine").html()
     page = (folder / "page.html").read_text()
     assert re.search(r"<h1>mine \(scboost\)", page)
     # Threads are among the parameters that the page names.
-    assert re.sub(r"<tr><td>n_jobs.*?</tr>", "", page) == re.sub(r"<tr><td>n_jobs.*?</tr>", "", found)
+    assert re.sub(r"<tr><td>n_jobs.*?</tr>\n", "", page) == re.sub(r"<tr><td>n_jobs.*?</tr>\n", "", found)

@@ -22,8 +22,8 @@ from scboost import diagnostics as dg
 from scboost.diagnostics import _measures as measures
 from scboost.diagnostics import _redundancy_text as render
 from scboost.diagnostics import tree_matrix
-from scboost.diagnostics._redundancy import report_of
-from scboost.diagnostics._statistics import Sums, add_up
+from scboost.diagnostics._redundancy import make_report
+from scboost.diagnostics._statistics import Statistics, combine
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -44,7 +44,7 @@ def random_trees(seed, n=60, T=8):
 
 @settings(deadline=None, max_examples=25)
 @given(seeds)
-def test_pairs_of_voters_against_loops(seed):
+def test_pairwise_measures_equal_their_definitions(seed):
     V = random_votes(seed)
     right = random_votes(seed + 1) > 0
     D, R = dg.pairwise_disagreement(V), dg.vote_correlation(V)
@@ -63,7 +63,7 @@ def test_pairs_of_voters_against_loops(seed):
             assert DF[i, j] == pytest.approx(n00 / len(a))
 
 
-def test_counts_are_exact_over_many_blocks():
+def test_vote_counts_are_exact_over_many_blocks():
     V = random_votes(0, n=40_000, T=3)
     expected = [[np.count_nonzero(V[:, i] != V[:, j]) / len(V) for j in range(3)] for i in range(3)]
     assert_allclose(dg.pairwise_disagreement(V), expected, rtol=0, atol=1e-15)
@@ -128,7 +128,7 @@ def test_redundancy_is_the_r2_on_earlier_trees(seed):
     assert ratio[3] == ratio[5] == 1
 
 
-def test_known_ends_of_the_scales():
+def test_measures_of_orthogonal_equal_and_constant_trees():
     rng = np.random.default_rng(0)
     orthogonal = np.linalg.qr(np.c_[np.ones(64), rng.normal(size=(64, 5))])[0][:, 1:]
     C = dg.tree_covariance(orthogonal)
@@ -146,7 +146,7 @@ def test_known_ends_of_the_scales():
     assert np.isnan(dg.mean_of_pairs(np.eye(1)))
 
 
-def test_noise_has_the_stated_redundancy():
+def test_independent_noise_has_the_expected_redundancy():
     n, T = 400, 40
     ratio = np.mean(
         [dg.redundancy_ratio(dg.tree_covariance(np.random.default_rng(s).normal(size=(n, T)))) for s in range(50)],
@@ -194,7 +194,7 @@ def test_report_of_many_classes_is_the_mean_over_classes():
 
 
 @pytest.mark.parametrize("Model", [GradientBoostingRegressor, RandomForestRegressor, AdaBoostRegressor])
-def test_regression_votes_are_about_the_base(Model):
+def test_regression_votes_are_relative_to_the_base_score(Model):
     X, y = make_regression(200, 5, random_state=0)
     y += 1000
     model = Model(n_estimators=5, random_state=0).fit(X, y)
@@ -229,7 +229,7 @@ def test_degenerate_ensembles_have_defined_values():
 
 
 @pytest.mark.parametrize("K", [1, 3])
-def test_what_measures_share_is_computed_once(K, monkeypatch):
+def test_shared_intermediate_results_are_computed_once(K, monkeypatch):
     X, y = make_classification(300, 6, n_informative=4, n_classes=max(K, 2), random_state=0)
     model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
     calls = Counter()
@@ -254,7 +254,7 @@ def test_what_measures_share_is_computed_once(K, monkeypatch):
 
 @settings(deadline=None, max_examples=25)
 @given(seeds)
-def test_right_votes_have_the_gram_matrix_of_votes(seed):
+def test_correct_votes_have_the_gram_matrix_of_votes(seed):
     votes = random_votes(seed)
     right = np.random.default_rng(seed).random(len(votes)) < 0.5
     correct = (votes > 0) == right[:, None]
@@ -271,10 +271,12 @@ def test_redundancy_is_the_mean_share_in_the_span_of_earlier_trees():
     assert f"redundancy {report.redundancy:>26.3f}" in str(report)
 
 
-def test_few_rows_for_the_trees_are_warned_about():
+def test_too_few_samples_per_tree_are_warned_about():
     X, y = binary()
     model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match=r"50 rows are few for 20 trees: .* about 19% by chance; use at least 96 rows"):
+    with pytest.warns(
+        UserWarning, match=r"50 samples are too few for 20 trees: .* about 19 %. Use at least 96 samples"
+    ):
         dg.redundancy_report(model, X[:50], y[:50])
     dg.redundancy_report(model, X[:96], y[:96])  # a warning would be an error
 
@@ -287,16 +289,16 @@ def test_targets_must_be_finite():
             dg.redundancy_report(model, X, np.where(np.arange(200) == 7, bad, y))
 
 
-def test_targets_the_model_does_not_know_are_refused():
+def test_targets_of_wrong_length_or_unseen_labels_are_refused():
     X, y = binary()
     model = GradientBoostingClassifier(n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
         dg.redundancy_report(model, X, y[:10])
-    with pytest.raises(ValueError, match=r"label [78];"):
+    with pytest.raises(ValueError, match=r"label [78], which is not a class of the model \(0, 1\)"):
         dg.redundancy_report(model, X, y + 7)
 
 
-def measured_at_once(model, X, y):
+def measures_of_all_samples(model, X, y):
     """Return the numbers of a report by the public measures, from the matrix of all rows."""
     trees = tree_matrix(model, X)
     K = trees.n_outputs
@@ -358,7 +360,7 @@ def assert_same_report(report, expected):
     ],
     ids=lambda value: f"{type(value).__name__}-{value.n_estimators}" if hasattr(value, "fit") else str(value),
 )
-def test_rows_in_batches_give_the_measures_of_all_rows(model, n_classes, with_y):
+def test_batches_give_the_report_of_all_samples(model, n_classes, with_y):
     if n_classes:
         X, y = make_classification(600, 6, n_informative=4, n_classes=n_classes, random_state=0)
         order = np.argsort(y, kind="stable")  # batches with one class only
@@ -368,7 +370,7 @@ def test_rows_in_batches_give_the_measures_of_all_rows(model, n_classes, with_y)
         y += 1e4
     model.fit(X[::2], y[::2])
     X, y = X[1::2], y[1::2] if with_y else None
-    expected = measured_at_once(model, X, y)
+    expected = measures_of_all_samples(model, X, y)
     whole = dg.redundancy_report(model, X, y)
     assert_same_report(whole, expected)
     for n_batches in (1, 3, 7):
@@ -379,20 +381,20 @@ def test_rows_in_batches_give_the_measures_of_all_rows(model, n_classes, with_y)
         assert_same_report(report, expected)
 
 
-def test_blocks_of_a_large_table_add_up():
+def test_reports_of_many_blocks_equal_the_measures_of_all_samples():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 3))
     y = X[:, 0] + rng.normal(size=len(X)) + 1e7
     model = GradientBoostingRegressor(n_estimators=4, max_depth=2).fit(X[:500], y[:500])
     report = dg.redundancy_report(model, X, y)
-    assert_same_report(report, measured_at_once(model, X, y))
+    assert_same_report(report, measures_of_all_samples(model, X, y))
     assert report.ensemble_score == pytest.approx(model.score(X, y), abs=1e-9)
-    assert report.n_rows == 20_000
+    assert report.n_samples == 20_000
     with pytest.raises(ValueError, match=r"y must have shape \(20000,\)"):
         dg.redundancy_report(model, X, y[:-1])
 
 
-def test_a_constant_target_has_no_r2_in_any_batches():
+def test_r2_of_a_constant_target_is_undefined():
     X, y = make_regression(210, 5, random_state=0)
     model = GradientBoostingRegressor(n_estimators=3).fit(X, y)
     same = np.full(70, 0.1)
@@ -401,31 +403,94 @@ def test_a_constant_target_has_no_r2_in_any_batches():
     assert np.isnan(dg.redundancy_report(model, batches).ensemble_score)
 
 
-def test_trees_that_vary_by_rounding_only_are_constant_in_any_blocks():
+def test_trees_that_vary_by_rounding_error_are_constant():
     X, y = binary()
     trees = tree_matrix(GradientBoostingClassifier(n_estimators=4).fit(X, y), X)
     above = np.nextafter(np.float32(1000), np.float32(2000))
     H = np.repeat(np.where(np.arange(300) < 130, np.float32(1000), above)[:, None], 4, axis=1)
     for size in (300, 100, 7):
-        parts = [Sums.of(replace(trees, H=H[i : i + size])) for i in range(0, 300, size)]
-        report = report_of(add_up(parts), "constant")
+        parts = [Statistics.of_block(replace(trees, H=H[i : i + size])) for i in range(0, 300, size)]
+        report = make_report(combine(parts), "constant")
         assert report.effective_rank == 0
         assert report.redundancy == 1
 
 
-def test_batches_of_another_form_are_refused():
+def test_malformed_batches_are_refused():
     X, y = binary()
     model = GradientBoostingClassifier(n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match="y cannot be given with an iterator X"):
         dg.redundancy_report(model, iter([X]), y)
-    with pytest.raises(ValueError, match=r"pair \(rows, y of the rows\); got a tuple of 3"):
+    with pytest.raises(ValueError, match=r"pair \(X, y\), got a tuple of 3"):
         dg.redundancy_report(model, iter([(X, y, y)]))
-    with pytest.raises(ValueError, match="Some batches have a y and others have none"):
+    with pytest.raises(ValueError, match="Some batches have a y and others do not"):
         dg.redundancy_report(model, iter([(X, y), X]))
     with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
         dg.redundancy_report(model, iter([(X, y[:9])]))
-    with pytest.raises(ValueError, match="X has 5 columns"):
+    with pytest.raises(ValueError, match="X has 5 features"):
         dg.redundancy_report(model, iter([X, X[:, 1:]]))
     for empty in (iter([]), iter([X[:0]]), X[:0]):
-        with pytest.raises(ValueError, match="X has no rows"):
+        with pytest.raises(ValueError, match="X must have at least one sample"):
             dg.redundancy_report(model, empty)
+
+
+@pytest.mark.parametrize(
+    ("labels", "bad", "message"),
+    [
+        ([0, 1], [0, "a"], r"label '0'|label 'a'"),
+        ([0, 1], np.array([0, "a"], dtype=object), "label 'a'"),
+        (["a", "b"], np.array(["a", None], dtype=object), "missing label \\(None\\)"),
+        (["a", "b"], np.array(["a", 1.5], dtype=object), "label 1.5"),
+        (["a", "b"], np.array(["a", np.nan], dtype=object), "missing label \\(nan\\)"),
+        ([0, 1], [0.0, np.nan], "missing label \\(nan\\)"),
+        (["a", "b"], [0, 1], "label [01], which is not"),
+        (["a", "b"], ["a", "c"], "label 'c', which is not a class of the model \\('a', 'b'\\)"),
+        ([0, 1], np.array([0, [1]], dtype=object), "label \\[1\\]"),
+    ],
+)
+def test_mixed_missing_and_unseen_labels_are_refused_by_name(labels, bad, message):
+    X, y = binary(100)
+    model = GradientBoostingClassifier(n_estimators=3).fit(X, np.array(labels)[y])
+    y_bad = np.asarray(bad)[y]
+    for tool in (
+        dg.redundancy_report,
+        dg.reweight,
+        dg.report,
+        dg.frontier,
+        lambda *data: dg.prune(*data, max_trees=2),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tool(model, X, y_bad)
+
+
+def test_labels_of_object_arrays_and_other_orders_are_encoded():
+    X, y = binary(100)
+    names = np.array(["b", "a"])
+    model = GradientBoostingClassifier(n_estimators=3).fit(X, names[y])
+    as_text = dg.redundancy_report(model, X, names[y])
+    as_objects = dg.redundancy_report(model, X, names.astype(object)[y])
+    assert as_text.ensemble_score == as_objects.ensemble_score == pytest.approx(model.score(X, names[y]))
+    of_numbers = GradientBoostingClassifier(n_estimators=3).fit(X, y)
+    expected = dg.redundancy_report(of_numbers, X, y).ensemble_score
+    for same in (y.astype(bool), y.astype(float), y.astype(object)):
+        assert dg.redundancy_report(of_numbers, X, same).ensemble_score == expected
+
+
+def test_text_targets_of_a_regression_model_are_refused():
+    X, y = make_regression(60, 5, random_state=0)
+    model = GradientBoostingRegressor(n_estimators=3).fit(X, y)
+    with pytest.raises(ValueError, match="y must hold numbers for a regression model, got 'low'"):
+        dg.redundancy_report(model, X, np.where(y > 0, "1.5", "low"))
+
+
+def test_the_verdict_comes_first():
+    X, y = binary()
+    report = dg.redundancy_report(GradientBoostingClassifier(n_estimators=9, random_state=0).fit(X, y), X, y)
+    first = int(np.argmax(report.truncation >= report.ensemble_score)) + 1
+    assert str(report).splitlines()[0] == report.verdict
+    assert f"{100 * report.redundancy:.0f} % of the variance" in report.verdict
+    assert f"first {first} of 9 trees reach the accuracy {report.ensemble_score:.3f}" in report.verdict
+    assert report._repr_html_().startswith(f"<p><b>{report.verdict}</b></p>")
+    without_y = dg.redundancy_report(GradientBoostingClassifier(n_estimators=9, random_state=0).fit(X, y), X)
+    assert f"{without_y.n_components_90} of 9 components" in without_y.verdict
+    explained = np.cumsum(without_y.energy)
+    assert explained[without_y.n_components_90 - 1] >= 0.9 > explained[without_y.n_components_90 - 2]

@@ -35,6 +35,7 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before})
     added = set(done.stdout.split())
     assert "scboost" in added
     assert not added & {
+        "jinja2",
         "matplotlib",
         "pandas",
         "polars",
@@ -113,6 +114,9 @@ def test_public_names():
     assert scboost.diagnostics.__all__ == [
         "Ambiguity",
         "EnsembleReader",
+        "Frontier",
+        "FrontierCurve",
+        "FrontierTask",
         "Reader",
         "RedundancyReport",
         "Report",
@@ -124,6 +128,7 @@ def test_public_names():
         "double_fault",
         "effective_rank",
         "energy_by_component",
+        "frontier",
         "innovation",
         "iter_tree_matrix",
         "mean_of_pairs",
@@ -161,6 +166,7 @@ def test_public_names():
     assert scboost.plotting.__all__ == [
         "plot_correlation",
         "plot_energy",
+        "plot_frontier",
         "plot_innovation",
         "plot_report",
         "plot_spectrum",

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score
 
 from scboost import diagnostics as rw
 from scboost import tree_matrix
-from scboost.diagnostics._prune import _eliminate, _lasso
+from scboost.diagnostics._prune import _backward_elimination, _lasso
 from test_treematrix import LIBRARIES, TASKS, T, data, make, margin
 
 xgboost = pytest.importorskip("xgboost")
@@ -47,7 +47,7 @@ def weighted_sum(model, found, X):
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_the_new_model_predicts_the_weighted_sum(library, task):
+def test_the_written_model_predicts_the_weighted_sum(library, task):
     X, y, X_val, y_val = split(task)
     model = make(library, task).fit(X, y)
     before = own_margin(model, X_val) if "rf" not in library else None
@@ -66,7 +66,7 @@ def test_the_new_model_predicts_the_weighted_sum(library, task):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_labels_and_probabilities_survive(library):
+def test_pruned_classifiers_predict_labels_and_probabilities(library):
     X, y, X_val, y_val = split("binary")
     model = make(library, "binary").fit(X, y)
     found = rw.prune(model, X_val, y_val, max_trees=2)
@@ -92,7 +92,7 @@ def test_boosters_stay_boosters(library):
     assert_allclose(found.model.predict(matrix), same.model.predict_proba(X_val)[:, 1], rtol=1e-6)
 
 
-def test_text_labels_survive():
+def test_pruned_classifiers_predict_text_labels():
     X, y, X_val, y_val = split("multiclass")
     names = np.array(["one", "three", "two"])
     for library in ("catboost", "RandomForest", "lightgbm"):
@@ -116,7 +116,7 @@ def test_catboost_models_of_categories_are_written():
     assert_allclose(margin(found.model, frame), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_scboost_stays_scboost():
+def test_pruned_scboost_models_are_scboost_models():
     from sklearn.tree import DecisionTreeRegressor
 
     from scboost.estimators import SCBoostClassifier
@@ -147,7 +147,7 @@ def test_the_estimator_and_reweight_learn_the_same_weights(task):
     plain = Model(**settings).fit(X, y)
     inside = Model(**settings, **penalty, weighting="nonnegative", weight_ridge=0.1)
     inside.fit(X, y, X_val=X_val, y_val=y_val)
-    outside = rw.reweight(plain, X_val, y_val, pull=0.1, **penalty)
+    outside = rw.reweight(plain, X_val, y_val, ridge=0.1, **penalty)
     assert_allclose(inside.weighting_result_.weights, outside.factors, atol=1e-4)
     assert_allclose(inside.intercept_, outside.intercept, rtol=1e-5, atol=1e-4)
     assert np.ptp(outside.factors) > 0.05
@@ -157,17 +157,17 @@ def test_factors_minimise_the_stated_objective():
     X, y, X_val, y_val = split("binary")
     model = make("xgboost", "binary").fit(X, y)
     trees = tree_matrix(model, X_val, dtype=np.float64)
-    pull, penalty = 0.05, 0.3
+    ridge, penalty = 0.05, 0.3
     C = np.cov(trees.H.T, bias=True)
 
     def objective(z):
         F = trees.intercept + z[-1] + trees.H @ z[:-1]
         loss = np.mean(np.logaddexp(0, F) - y_val * F)
-        return loss + penalty * z[:-1] @ C @ z[:-1] + pull / T * np.sum((z[:-1] - 1) ** 2)
+        return loss + penalty * z[:-1] @ C @ z[:-1] + ridge / T * np.sum((z[:-1] - 1) ** 2)
 
     bounds = [(0, None)] * T + [(None, None)]
     oracle = optimize.minimize(objective, np.r_[np.ones(T), 0], bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9})
-    found = rw.reweight(model, X_val, y_val, pull=pull, covariance_penalty=penalty)
+    found = rw.reweight(model, X_val, y_val, ridge=ridge, covariance_penalty=penalty)
     assert objective(np.r_[found.factors, found.intercept - trees.intercept]) <= oracle.fun + 1e-9
     assert_allclose(found.factors, oracle.x[:-1], atol=2e-3)
 
@@ -177,17 +177,17 @@ def test_softmax_factors_minimise_the_stated_objective():
     model = make("xgboost", "multiclass").fit(X, y)
     trees = tree_matrix(model, X_val, dtype=np.float64)
     weight = np.random.default_rng(0).random(len(y_val))
-    pull = 0.05
+    ridge = 0.05
 
     def objective(z):
         F = trees.intercepts + z[T:] + np.stack([trees.H[:, k::3] @ z[:T] for k in range(3)], axis=1)
         loss = -special.log_softmax(F, axis=1)[np.arange(len(y_val)), y_val]
         away = np.sum((z[:T] - 1) ** 2) + np.sum(z[T:] ** 2)
-        return np.average(loss, weights=weight) + pull / T * away
+        return np.average(loss, weights=weight) + ridge / T * away
 
     bounds = [(0, None)] * T + [(None, None)] * 3
     oracle = optimize.minimize(objective, np.r_[np.ones(T), np.zeros(3)], bounds=bounds, method="trust-constr")
-    found = rw.reweight(model, X_val, y_val, pull=pull, sample_weight=weight)
+    found = rw.reweight(model, X_val, y_val, ridge=ridge, sample_weight=weight)
     assert objective(np.r_[found.factors, found.intercept - trees.intercepts]) <= oracle.fun + 1e-7
 
 
@@ -208,10 +208,10 @@ def test_simplex_factors_of_every_task_have_mean_one(task):
     assert found.gap < 1e-8
 
 
-def test_a_strong_pull_changes_nothing():
+def test_a_large_ridge_keeps_the_model():
     X, y, X_val, y_val = split("regression")
     model = make("lightgbm", "regression").fit(X, y)
-    found = rw.reweight(model, X_val, y_val, pull=1e9)
+    found = rw.reweight(model, X_val, y_val, ridge=1e9)
     assert_allclose(found.factors, 1, atol=1e-6)
 
 
@@ -233,12 +233,12 @@ def test_copies_of_a_tree_are_dropped_first():
     assert len(rw.prune(forest, X_val, y_val, max_trees=4, selection="lasso").kept) <= 4
 
 
-def test_elimination_drops_what_costs_least():
+def test_backward_elimination_keeps_the_largest_coefficients():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(50, 6))
     b = A @ np.array([3.0, 0.1, 2.0, 0.0, 1.0, 0.2])
     G, c = A.T @ A, A.T @ b
-    assert next(_eliminate(G, c, [3])).tolist() == [0, 2, 4]
+    assert next(_backward_elimination(G, c, [3])).tolist() == [0, 2, 4]
     assert next(_lasso(G, c, [3])).tolist() == [0, 2, 4]
 
 
@@ -251,7 +251,7 @@ def test_pruning_beats_truncation_of_slow_boosting():
     assert log_loss(y_val[200:], pruned.predict_proba(X_val[200:])) < log_loss(y_val[200:], first)
 
 
-def test_what_cannot_be_weighed_is_refused():
+def test_invalid_arguments_and_models_are_refused():
     X, y, X_val, y_val = split("binary")
     model = make("xgboost", "binary").fit(X, y)
     with pytest.raises(ValueError, match="at least two classes"):
@@ -270,7 +270,7 @@ def test_what_cannot_be_weighed_is_refused():
     Xm, ym, Xm_val, ym_val = split("multiclass")
     many = make("xgboost", "multiclass").fit(Xm, ym)
     with pytest.raises(ValueError, match="pull must be above 0"):
-        rw.reweight(many, Xm_val, ym_val, pull=0)
+        rw.reweight(many, Xm_val, ym_val, ridge=0)
     counts = xgboost.XGBRegressor(objective="count:poisson", n_estimators=2, n_jobs=1).fit(X, y)
     with pytest.raises(ValueError, match="not on the scale of y"):
         rw.reweight(counts, X_val, y_val)
@@ -330,7 +330,8 @@ def test_a_single_tree_is_kept():
     model = xgboost.XGBClassifier(n_estimators=1, n_jobs=1).fit(X, y)
     found = rw.prune(model, X_val, y_val, max_trees=1)
     assert len(found.kept) == 1
-    assert "1 of 1 trees" in repr(found)
+    assert "1 of 1" in repr(found)
+    assert repr(found).startswith("All 1 trees are kept")
 
 
 @pytest.mark.parametrize("suffix", [".json", ".ubj"])
@@ -355,3 +356,14 @@ def test_a_pruned_model_keeps_no_trace_of_the_dropped_trees(task, suffix, tmp_pa
             assert_allclose(list(again.staged_predict(X_val))[-1], pruned.predict(X_val), rtol=1e-6)
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == len(sizes)
+
+
+def test_the_verdict_of_pruning_comes_first_and_compares_with_the_model():
+    X, y, X_val, y_val = split("binary")
+    model = make("xgboost", "binary").fit(X, y)
+    found = rw.prune(model, X_val, y_val, max_trees=3)
+    assert found.loss_before == pytest.approx(log_loss(y_val, model.predict_proba(X_val)), rel=1e-5)
+    assert repr(found).splitlines()[0] == found.verdict
+    assert found.verdict.startswith(
+        f"3 of {T} trees are kept; the validation loss changes from {found.loss_before:.4g}"
+    )

@@ -98,7 +98,7 @@ def test_the_weighted_sum_is_the_margin(library, task):
     model = make(library, task).fit(X[:200], y[:200])
     F = margin(model, X)
     for dtype in (np.float32, np.float64):
-        trees = tree_matrix(model, X, dtype=dtype, block_rows=128)
+        trees = tree_matrix(model, X, dtype=dtype, block_size=128)
         assert trees.H.dtype == dtype
         assert trees.H.shape == (len(X), trees.n_trees * trees.n_outputs)
         assert_allclose(trees.H @ trees.weights + trees.intercept, F, rtol=2e-6, atol=2e-6)
@@ -114,7 +114,7 @@ def test_blocks_are_the_rows_of_the_whole(library, task):
     X, y = data(task)
     model = make(library, task).fit(X, y)
     whole = tree_matrix(model, X)
-    blocks = list(iter_tree_matrix(model, X, block_rows=77))
+    blocks = list(iter_tree_matrix(model, X, block_size=77))
     assert [len(block.H) for block in blocks] == [77, 77, 77, 69]
     assert np.array_equal(np.vstack([block.H for block in blocks]), whole.H)
 
@@ -183,7 +183,7 @@ def test_the_trees_of_an_early_stopped_xgboost_wrapper_are_those_it_predicts_wit
     trees = tree_matrix(model, X)
     assert trees.n_trees == model.best_iteration + 1
     assert_allclose(trees.margin(), margin(model, X), rtol=1e-5, atol=1e-6)
-    found = reweight(model, X[200:], y[200:], pull=1e6)
+    found = reweight(model, X[200:], y[200:], ridge=1e6)
     assert_allclose(margin(found.model, X), trees.margin() - trees.intercept + found.intercept, rtol=1e-4, atol=1e-4)
 
 
@@ -220,7 +220,7 @@ def test_missing_values_and_categories_are_read_and_names_checked():
         sk.HistGradientBoostingClassifier(max_iter=T, categorical_features="from_dtype"),
     ):
         model.fit(frame, y)
-        assert_allclose(tree_matrix(model, frame, block_rows=99).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
+        assert_allclose(tree_matrix(model, frame, block_size=99).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
         with pytest.raises(ValueError, match=r"columns|feature names"):
             tree_matrix(model, frame[["b", "a", "c", "d", "e", "f g"]])
 
@@ -245,7 +245,7 @@ def test_sums_of_catboost_models():
     trees = tree_matrix(total, X)
     assert trees.n_trees == 2 * T
     assert_allclose(trees.margin(), margin(total, X), rtol=1e-5, atol=1e-6)
-    with pytest.raises(ValueError, match=r"its objective is another, or not known|not on the scale of y"):
+    with pytest.raises(ValueError, match=r"its objective is not supported, or not known|not on the scale of y"):
         reweight(total, X, y)
 
 
@@ -271,7 +271,7 @@ def test_catboost_text_and_embeddings_are_read_but_not_written():
         ).fit(frame[["a", column]], y)
         rows = frame[["a", column]]
         assert_allclose(tree_matrix(model, rows).margin(), margin(model, rows), rtol=1e-5, atol=1e-6)
-        with pytest.raises(ValueError, match="text or embedding columns"):
+        with pytest.raises(ValueError, match="text or embedding features"):
             reweight(model, rows, y)
 
 
@@ -369,7 +369,7 @@ def test_a_model_that_defines_its_trees_needs_no_registration():
     assert redundancy_report(Stump(), X, X[:, 0]).library == "mine"
     with pytest.raises(TypeError, match="Stump defines __tree_ensemble__ but not __with_tree_weights__"):
         reweight(Stump(), X, X[:, 0])
-    found = reweight(WritableStump(), X, 3 * np.sign(X[:, 0]), pull=1e-6)
+    found = reweight(WritableStump(), X, 3 * np.sign(X[:, 0]), ridge=1e-6)
     assert_allclose(tree_matrix(found.model, X).margin(), 3 * np.sign(X[:, 0]), rtol=1e-3)
 
 
@@ -412,15 +412,15 @@ def test_models_that_are_not_fitted_and_wrong_rows_are_refused(library):
     with pytest.raises(NotFittedError):
         tree_matrix(model, X)
     model.fit(X, y)
-    with pytest.raises(ValueError, match="5 columns, but the model was fitted with 6"):
+    with pytest.raises(ValueError, match="5 features, but the model was fitted with 6"):
         tree_matrix(model, X[:, :5])
     with pytest.raises(ValueError, match="two dimensions"):
         tree_matrix(model, X[0])
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(ValueError, match="at least one sample"):
         tree_matrix(model, X[:0])
     for bad in (0, 1.5, True, "10"):
-        with pytest.raises(ValueError, match=f"block_rows must be an integer of at least 1, got {bad!r}"):
-            tree_matrix(model, X, block_rows=bad)
+        with pytest.raises(ValueError, match=f"block_size must be an integer of at least 1, got {bad!r}"):
+            tree_matrix(model, X, block_size=bad)
 
 
 def test_models_that_are_no_sum_of_trees_are_refused():
@@ -431,10 +431,10 @@ def test_models_that_are_no_sum_of_trees_are_refused():
     with pytest.raises(ValueError, match="'gblinear' has no trees"):
         tree_matrix(linear.fit(X, y), X)
     started = sk.GradientBoostingRegressor(n_estimators=2, init=LinearRegression())
-    with pytest.raises(ValueError, match="different start for each row"):
+    with pytest.raises(ValueError, match="different initial score for each sample"):
         tree_matrix(started.fit(X, y), X)
     random = sk.GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy="stratified"))
-    with pytest.raises(ValueError, match="different start for each row"):
+    with pytest.raises(ValueError, match="different initial score for each sample"):
         tree_matrix(random.fit(X, y), X)
     for strategy in ("prior", "most_frequent"):
         same = sk.GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy=strategy)).fit(X, y)
@@ -451,7 +451,7 @@ def test_sparse_rows_are_read(library):
     X, y = data("binary")
     X = sparse.csr_matrix(np.where(X > 0, X, 0))
     model = make(library, "binary").fit(X, y)
-    assert_allclose(tree_matrix(model, X, block_rows=77).margin(), margin(model, X), rtol=1e-5, atol=1e-6)
+    assert_allclose(tree_matrix(model, X, block_size=77).margin(), margin(model, X), rtol=1e-5, atol=1e-6)
 
 
 def test_polars_rows_are_read():
@@ -460,4 +460,4 @@ def test_polars_rows_are_read():
     frame = polars.DataFrame(X, schema=list("abcdef"))
     for library in ("xgboost", "HistGradientBoosting", "RandomForest"):
         model = make(library, "binary").fit(frame, y)
-        assert_allclose(tree_matrix(model, frame, block_rows=77).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
+        assert_allclose(tree_matrix(model, frame, block_size=77).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)

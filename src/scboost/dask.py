@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike
 from scboost.boosting.workers import WorkerError
-from scboost.diagnostics._redundancy import RedundancyReport, report_of
+from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
 from scboost.diagnostics._registry import read_ensemble
-from scboost.diagnostics._statistics import add_up, sums_of
+from scboost.diagnostics._statistics import collect_statistics, combine
 from scboost.estimators import classifier, regressor
 from scboost.estimators.base import SCBoost
 from scboost.estimators.migration import explains_foreign_arguments
@@ -277,10 +277,12 @@ def redundancy_report(model: Any, X: Any, y: Any = None, *, name: str | None = N
     RedundancyReport
     """
     ensemble = delayed(read_ensemble(model), traverse=False)
-    parts = [delayed(sums_of)(ensemble, **part) for part in _partitions((("X", X), ("y", y)))]
+    parts = [delayed(collect_statistics)(ensemble, **part) for part in _partitions((("X", X), ("y", y)))]
     while len(parts) > 1:
-        parts = [delayed(add_up)(parts[i : i + _ADDED_AT_ONCE]) for i in range(0, len(parts), _ADDED_AT_ONCE)]
-    return report_of(parts[0].compute(), type(model).__name__ if name is None else name)
+        parts = [delayed(combine)(parts[i : i + _ADDED_AT_ONCE]) for i in range(0, len(parts), _ADDED_AT_ONCE)]
+    report = make_report(parts[0].compute(), type(model).__name__ if name is None else name)
+    warn_if_few_samples(report)
+    return report
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

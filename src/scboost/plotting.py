@@ -3,6 +3,7 @@
 from scboost.diagnostics._plots import (
     plot_correlation,
     plot_energy,
+    plot_frontier,
     plot_innovation,
     plot_report,
     plot_spectrum,
@@ -13,6 +14,7 @@ from scboost.diagnostics._plots import (
 __all__ = [
     "plot_correlation",
     "plot_energy",
+    "plot_frontier",
     "plot_innovation",
     "plot_report",
     "plot_spectrum",

@@ -29,5 +29,5 @@ def run(arguments: argparse.Namespace) -> int:
     table = source.read([*columns, target], with_target(model, kinds, target, None))
     y = target_values(model, source, target, table.column(target), source.first_row)
     found = report(model, table.select(columns), y, name=arguments.name)
-    say(f"{found.measured.n_rows:,} rows measured, written to {found.save(arguments.output)}")
+    say(f"{found.analysis.n_samples:,} samples evaluated, written to {found.save(arguments.output)}")
     return 0

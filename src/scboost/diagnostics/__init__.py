@@ -5,6 +5,7 @@ learns new tree weights, :func:`prune` selects a small subset of trees and :func
 of other libraries are supported through :func:`register_reader`.
 """
 
+from scboost.diagnostics._frontier import Frontier, FrontierCurve, FrontierTask, frontier
 from scboost.diagnostics._measures import (
     Ambiguity,
     ambiguity,
@@ -36,6 +37,9 @@ from scboost.diagnostics.readers.sklearn import WeightedTrees
 __all__ = [
     "Ambiguity",
     "EnsembleReader",
+    "Frontier",
+    "FrontierCurve",
+    "FrontierTask",
     "Reader",
     "RedundancyReport",
     "Report",
@@ -47,6 +51,7 @@ __all__ = [
     "double_fault",
     "effective_rank",
     "energy_by_component",
+    "frontier",
     "innovation",
     "iter_tree_matrix",
     "mean_of_pairs",

@@ -1,19 +1,21 @@
-"""What a person should know before believing the numbers, in sentences."""
+"""Findings of a report: warnings and notes in plain sentences."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from scboost.diagnostics._analysis import Measured
+from scboost.diagnostics._analysis import Analysis
+from scboost.diagnostics._redundancy_text import format_percent
 
-_FEW_ROWS = 100
+_FEW_SAMPLES = 100
 _RARE = 0.05
+_SHOWN_TREES = 8
 
 
-class Advice(NamedTuple):
-    """One finding.
+class Finding(NamedTuple):
+    """A warning or a note.
 
     Attributes
     ----------
@@ -21,95 +23,89 @@ class Advice(NamedTuple):
     title, text : str
     """
 
-    kind: str
+    kind: Literal["warning", "note"]
     title: str
     text: str
 
 
-def advise(found: Measured) -> list[Advice]:
-    """Return warnings first, then notes."""
-    advice = [*_about_rows(found), *_about_trees(found), *_about_training(found), *_about_probabilities(found)]
-    return sorted(advice, key=lambda one: one.kind != "warning")
+def find(analysis: Analysis) -> list[Finding]:
+    """Return the findings, warnings first."""
+    findings = [
+        *_about_samples(analysis),
+        *_about_classes(analysis),
+        *_about_trees(analysis),
+        *_about_training(analysis),
+        *_about_calibration(analysis),
+    ]
+    return sorted(findings, key=lambda finding: finding.kind != "warning")
 
 
-def _about_rows(found: Measured) -> list[Advice]:
-    advice = []
-    if found.few_rows:
-        advice.append(Advice("warning", "Too few rows for the number of trees", found.few_rows))
-    if found.n_rows < _FEW_ROWS and found.scores:
-        advice.append(
-            Advice(
-                "warning",
-                "Few rows",
-                f"With {found.n_rows} rows the scores are uncertain: look at their intervals, not at their values.",
-            )
+def _about_samples(analysis: Analysis) -> list[Finding]:
+    findings = []
+    if analysis.redundancy.few_samples:
+        findings.append(Finding("warning", "Too few samples for the number of trees", analysis.redundancy.few_samples))
+    n, n_given = analysis.n_samples, analysis.n_samples_given
+    if n < _FEW_SAMPLES and analysis.scores:
+        text = f"Scores on {n} samples are uncertain: read their confidence intervals."
+        findings.append(Finding("warning", "Few samples", text))
+    if n < n_given:
+        findings.append(Finding("note", "Subsample", f"{n:,} of the {n_given:,} samples given were used."))
+    return findings
+
+
+def _about_classes(analysis: Analysis) -> list[Finding]:
+    counts = analysis.class_counts
+    if not len(counts) or counts.min() >= _RARE * counts.sum():
+        return []
+    rare = analysis.facts.classes[int(np.argmin(counts))]
+    share, majority = format_percent(counts.min() / counts.sum(), 1), format_percent(analysis.majority_share, 1)
+    text = (
+        f"{share} of the samples are of class {rare}. Predicting the most frequent class has an accuracy of "
+        f"{majority}: compare models by log-loss or AUC."
+    )
+    return [Finding("note", "Rare class", text)]
+
+
+def _about_trees(analysis: Analysis) -> list[Finding]:
+    findings = []
+    if analysis.constant_trees:
+        n, T = len(analysis.constant_trees), analysis.facts.n_trees
+        shown = ", ".join(str(t + 1) for t in analysis.constant_trees[:_SHOWN_TREES])
+        text = (
+            f"{n} of {T} trees predict the same value for all samples or have weight zero "
+            f"(round{'s' if n > 1 else ''} {shown}{', ...' if n > _SHOWN_TREES else ''})."
         )
-    if found.n_rows < found.n_rows_given:
-        text = f"Measured on {found.n_rows:,} rows, drawn from the {found.n_rows_given:,} given."
-        advice.append(Advice("note", "A sample of the rows", text))
-    counts = found.class_counts
-    if len(counts) and counts.min() < _RARE * counts.sum():
-        rare = found.facts.classes[int(np.argmin(counts))]
-        advice.append(
-            Advice(
-                "note",
-                "A rare class",
-                f"{counts.min() / counts.sum():.1%} of the rows are of class {rare}. Always naming the largest class "
-                f"would have an accuracy of {found.majority:.1%}: judge the model by log-loss or AUC.",
-            )
+        findings.append(Finding("warning", "Constant trees", text))
+    frontier = analysis.frontier
+    if frontier is not None and frontier.overfits:
+        text = (
+            f"The {frontier.loss_name} is lowest after {frontier.best_truncation} of {frontier.n_trees} trees; the "
+            f"others increase it by {frontier.overfitting:.3g}, more than two standard errors. Use fewer trees or "
+            "early stopping."
         )
-    return advice
+        findings.append(Finding("warning", "Overfitting", text))
+    return findings
 
 
-def _about_trees(found: Measured) -> list[Advice]:
-    advice = []
-    if found.idle:
-        n, T = len(found.idle), found.facts.n_trees
-        where = ", ".join(str(t + 1) for t in found.idle[:8]) + (", ..." if n > 8 else "")
-        advice.append(
-            Advice(
-                "warning",
-                "Trees that do nothing",
-                f"{n} of {T} trees say the same for every one of these rows or have weight zero "
-                f"(round{'s' if n > 1 else ''} {where}).",
-            )
-        )
-    curve = found.curve
-    if curve is not None and curve.rise > 2 * curve.rise_error and curve.best < found.facts.n_trees:
-        advice.append(
-            Advice(
-                "warning",
-                "Overfitting",
-                f"The {curve.loss_name} is lowest after {curve.best} of {found.facts.n_trees} trees and then rises by "
-                f"{curve.rise:.3g}, which is more than chance: use fewer trees or early stopping.",
-            )
-        )
-    return advice
-
-
-def _about_training(found: Measured) -> list[Advice]:
-    pairs = zip(found.training_scores, found.scores, strict=False)
-    for training, score in pairs:
-        better = training.value - score.value if score.higher_is_better else score.value - training.value
-        beyond = training.value > score.high if score.higher_is_better else training.value < score.low
-        if better > 0 and beyond:
+def _about_training(analysis: Analysis) -> list[Finding]:
+    for training, score in zip(analysis.training_scores, analysis.scores, strict=False):
+        above, below = training.value > score.high, training.value < score.low
+        if above if score.higher_is_better else below:
             text = (
-                f"{training.name} is {training.value:.3g} on the training rows and {score.value:.3g} on these. Part of "
-                "such a gap is normal for boosted trees; a wide one says that the training scores mean little."
+                f"{training.name} is {training.value:.3g} on the training samples and {score.value:.3g} on these, "
+                "outside of the confidence interval. Some gap is normal for boosted trees; rely on held-out scores."
             )
-            return [Advice("note", "Better on training rows", text)]
+            return [Finding("note", "Gap to training scores", text)]
     return []
 
 
-def _about_probabilities(found: Measured) -> list[Advice]:
-    calibration = found.calibration
-    if calibration is None or not calibration.error > calibration.error_by_chance:
+def _about_calibration(analysis: Analysis) -> list[Finding]:
+    calibration = analysis.calibration
+    if calibration is None or not calibration.is_miscalibrated:
         return []
-    return [
-        Advice(
-            "warning",
-            "Probabilities that do not come true",
-            f"Predicted and observed shares differ by {calibration.error:.1%} on average; a calibrated model would "
-            f"stay below {calibration.error_by_chance:.1%} on as many rows. Consider sklearn's CalibratedClassifierCV.",
-        )
-    ]
+    error, by_chance = format_percent(calibration.error, 1), format_percent(calibration.error_by_chance, 1)
+    text = (
+        f"The expected calibration error is {error}; that of a calibrated model would be below {by_chance} with 95 % "
+        "probability. Consider sklearn's CalibratedClassifierCV."
+    )
+    return [Finding("warning", "Miscalibrated probabilities", text)]

@@ -1,15 +1,16 @@
-"""How redundant are the trees of an ensemble? One function for each measure.
+"""Measures of redundancy and diversity, one function each.
 
-Three kinds of input, each shared by several measures:
+The measures take one of three inputs:
 
-* votes (n, T): +1 where a tree's value is above its share of the ensemble's base, -1 elsewhere
-  (:meth:`TreeMatrix.votes`, where the base is defined for each library);
-* correct (n, T): True where a tree votes for the row's class, or on the same side of the base as a real target;
-* covariance (T, T): of the trees' values over the rows (:func:`tree_covariance`).
+* votes (n_samples, T): +1 where the value of a tree exceeds its share of the base score, -1 elsewhere
+  (:meth:`TreeMatrix.votes`);
+* correct (n_samples, T): True where a tree votes for the true class, or on the same side of the base score as a real
+  target (:func:`correct_votes`);
+* covariance (T, T) of the tree predictions (:func:`tree_covariance`).
 
-Measures of pairs are (T, T) arrays, symmetric, from one matrix product; :func:`mean_of_pairs` averages one over the
-pairs of distinct trees, leaving out undefined pairs (NaN). What several measures start from is an optional argument of
-each (``gram``, ``energy``, ``redundancy``), so that it can be computed once.
+Pairwise measures are symmetric (T, T) arrays computed by one matrix product; :func:`mean_of_pairs` averages them over
+the pairs of distinct trees, ignoring undefined pairs (NaN). Intermediate results shared by several measures are
+optional arguments (``gram``, ``energy``, ``redundancy``), so that they are computed once.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray
+from scboost._arrays import ArrayLike, BoolArray, FloatArray, blocks
 from scboost.diagnostics._target import encode_target, outcome, score
 from scboost.diagnostics._tree_matrix import TreeMatrix
 
-_BLOCK_ROWS = 16384  # also keeps float32 counts exact: they stay far below 2 ** 24
+_BLOCK_SIZE = 16384  # also keeps float32 counts exact: they stay far below 2 ** 24
 
-# A Gram matrix knows directions only down to the square root of the rounding; a share below this is rounding.
+# A Gram matrix resolves directions down to the square root of the rounding error; a smaller share is rounding error.
 _NO_SHARE = 1e-10
 
 
@@ -35,18 +36,18 @@ def _gram(A: npt.NDArray[Any], shift: FloatArray | float, dtype: npt.DTypeLike) 
     T = A.shape[1]
     total = np.zeros((T, T))
     product = linalg.get_blas_funcs("syrk", dtype=dtype)
-    for start in range(0, len(A), _BLOCK_ROWS):
-        block = np.asarray(A[start : start + _BLOCK_ROWS], dtype, order="F") - np.asarray(shift, dtype)
+    for rows in blocks(len(A), _BLOCK_SIZE):
+        block = np.asarray(A[rows], dtype, order="F") - np.asarray(shift, dtype)
         total += product(1.0, block, trans=1)
     return np.triu(total) + np.triu(total, 1).T
 
 
 def tree_covariance(H: FloatArray) -> FloatArray:
-    """Covariance of the trees' values over the rows (divided by n, as in CRW).
+    """Covariance of the tree predictions (divided by n_samples, as in CRW).
 
     Parameters
     ----------
-    H : ndarray of shape (n, T)
+    H : ndarray of shape (n_samples, T)
 
     Returns
     -------
@@ -58,7 +59,7 @@ def tree_covariance(H: FloatArray) -> FloatArray:
 
 
 def clear_constant(C: FloatArray, mean: FloatArray) -> FloatArray:
-    """Set the covariances of constant trees to zero: float32 columns that differ from their mean by rounding only."""
+    """Set the covariances of constant trees to zero: float32 columns that vary by rounding error only."""
     constant = np.diag(C) <= (np.finfo(np.float32).eps * np.abs(mean)) ** 2
     C[constant] = 0
     C[:, constant] = 0
@@ -66,9 +67,9 @@ def clear_constant(C: FloatArray, mean: FloatArray) -> FloatArray:
 
 
 def tree_correlation(C: FloatArray) -> FloatArray:
-    """Pearson correlation of the trees' values.
+    """Pearson correlation of the tree predictions.
 
-    Range [-1, 1]; 0 for unrelated trees; NaN in the row and column of a constant tree.
+    Range [-1, 1]; 0 for uncorrelated trees; NaN in the row and column of a constant tree.
 
     Parameters
     ----------
@@ -87,9 +88,9 @@ def tree_correlation(C: FloatArray) -> FloatArray:
 
 
 def mean_of_pairs(M: FloatArray) -> float:
-    """Mean of a symmetric (T, T) measure over the pairs of distinct trees whose value is defined.
+    """Mean of a symmetric (T, T) measure over the pairs of distinct trees for which it is defined.
 
-    NaN if there is no such pair: one tree, or no pair for which the measure exists.
+    NaN if there is no such pair, as for a single tree.
     """
     values = M[np.triu_indices_from(M, 1)]
     values = values[~np.isnan(values)]
@@ -97,13 +98,13 @@ def mean_of_pairs(M: FloatArray) -> float:
 
 
 def vote_gram(votes: npt.NDArray[Any]) -> FloatArray:
-    """Mean product of two trees' votes; for arrays of right and wrong votes, of +1 and -1 in their place.
+    """Mean product of the votes of two trees; True and False count as +1 and -1.
 
-    It is the same for votes and for right votes: whether two trees vote alike does not depend on which side is right.
+    It is the same for votes and for correct votes: whether two trees agree does not depend on which of them is correct.
 
     Parameters
     ----------
-    votes : ndarray of shape (n, T)
+    votes : ndarray of shape (n_samples, T)
         +1 and -1, or True and False.
 
     Returns
@@ -116,18 +117,18 @@ def vote_gram(votes: npt.NDArray[Any]) -> FloatArray:
 
 
 def pairwise_disagreement(votes: npt.NDArray[np.int8], *, gram: FloatArray | None = None) -> FloatArray:
-    """Share of rows on which two trees vote differently.
+    """Share of samples on which two trees vote differently.
 
     Range [0, 1]; 0 for equal and 1 for opposite trees; 0.5 for independent fair votes. The mean over all pairs of T
-    trees is at most T / (2 (T - 1)), that is 0.505 for 100 trees, because a row can split T votes in two at best.
-    A constant tree is an ordinary voter.
+    trees is at most T / (2 (T - 1)), for example 0.505 for 100 trees, because a sample splits T votes into halves at
+    best. A constant tree is an ordinary voter.
 
     Parameters
     ----------
-    votes : ndarray of shape (n, T)
+    votes : ndarray of shape (n_samples, T)
         +1 and -1.
     gram : ndarray of shape (T, T), optional
-        :func:`vote_gram`, if it is known already.
+        :func:`vote_gram`, if already computed.
 
     Returns
     -------
@@ -144,16 +145,16 @@ def pairwise_disagreement(votes: npt.NDArray[np.int8], *, gram: FloatArray | Non
 
 
 def vote_correlation(votes: npt.NDArray[np.int8], *, gram: FloatArray | None = None) -> FloatArray:
-    """Pearson correlation of two trees' votes.
+    """Pearson correlation of the votes of two trees.
 
     Range [-1, 1]; 0 for independent votes; NaN in the row and column of a tree that always votes the same.
 
     Parameters
     ----------
-    votes : ndarray of shape (n, T)
+    votes : ndarray of shape (n_samples, T)
         +1 and -1.
     gram : ndarray of shape (T, T), optional
-        :func:`vote_gram`, if it is known already.
+        :func:`vote_gram`, if already computed.
 
     Returns
     -------
@@ -163,43 +164,43 @@ def vote_correlation(votes: npt.NDArray[np.int8], *, gram: FloatArray | None = N
 
 
 def correlation_of_votes(mean: FloatArray, gram: FloatArray) -> FloatArray:
-    """Return :func:`vote_correlation` of trees whose mean votes and :func:`vote_gram` are known."""
+    """Return :func:`vote_correlation` from the mean votes and :func:`vote_gram`."""
     C = gram - np.outer(mean, mean)
     return tree_correlation(np.where(np.outer(np.abs(mean) < 1, np.abs(mean) < 1), C, 0.0))
 
 
 def q_statistic(correct: BoolArray, *, gram: FloatArray | None = None) -> FloatArray:
-    """Yule's Q of two trees being right: (N11 N00 - N10 N01) / (N11 N00 + N10 N01).
+    """Yule's Q-statistic of the correctness of two trees: (N11 N00 - N10 N01) / (N11 N00 + N10 N01).
 
-    N11 counts the rows both get right, N00 both wrong, N10 and N01 one of them. Range [-1, 1]; 0 for independent
-    errors, 1 if one is right whenever the other is. NaN where the denominator is zero (a tree that is always right
-    or always wrong). It saturates: one empty cell is enough for 1 or -1.
+    N11 counts the samples both classify correctly, N00 both wrongly, N10 and N01 only one of them. Range [-1, 1]; 0 for
+    independent errors, 1 if one is correct whenever the other is. NaN where the denominator is zero (a tree that is
+    always correct or always wrong). It saturates: one empty cell gives 1 or -1.
 
     Parameters
     ----------
-    correct : ndarray of shape (n, T)
+    correct : ndarray of shape (n_samples, T)
     gram : ndarray of shape (T, T), optional
-        :func:`vote_gram`, if it is known already.
+        :func:`vote_gram`, if already computed.
 
     Returns
     -------
     ndarray of shape (T, T)
-        The diagonal is 1, or NaN for a tree that is always right or always wrong.
+        The diagonal is 1, or NaN for a tree that is always correct or always wrong.
     """
     return _contingency(correct, gram).q_statistic()
 
 
 def double_fault(correct: BoolArray, *, gram: FloatArray | None = None) -> FloatArray:
-    """Share of rows that two trees both get wrong.
+    """Share of samples that both of two trees misclassify.
 
     Range [0, 1]; e_i e_j for independent trees with error rates e_i and e_j; the diagonal is the error rate.
     Always defined.
 
     Parameters
     ----------
-    correct : ndarray of shape (n, T)
+    correct : ndarray of shape (n_samples, T)
     gram : ndarray of shape (T, T), optional
-        :func:`vote_gram`, if it is known already.
+        :func:`vote_gram`, if already computed.
 
     Returns
     -------
@@ -209,7 +210,7 @@ def double_fault(correct: BoolArray, *, gram: FloatArray | None = None) -> Float
 
 
 class Contingency(NamedTuple):
-    """Shares of rows that both trees get right, only the first, only the second, neither; each of shape (T, T)."""
+    """Shares of samples that both trees classify correctly, only the first, only the second, neither; (T, T) each."""
 
     both: FloatArray
     first: FloatArray
@@ -217,24 +218,25 @@ class Contingency(NamedTuple):
     neither: FloatArray
 
     @classmethod
-    def of(cls, n: int, right: npt.NDArray[Any], gram: FloatArray) -> Contingency:
-        """Return that of n rows from the number of right votes of each tree and :func:`vote_gram`."""
-        both = (np.rint(n * gram) - n) / 4 + (right[:, None] + right) / 2  # counts, exactly
-        return cls(both / n, (right[:, None] - both) / n, (right - both) / n, (n - right - right[:, None] + both) / n)
+    def from_counts(cls, n: int, correct: npt.NDArray[Any], gram: FloatArray) -> Contingency:
+        """Return the table of n samples from the number of correct votes of each tree and :func:`vote_gram`."""
+        row, column = correct[:, None], correct
+        both = (np.rint(n * gram) - n) / 4 + (row + column) / 2  # exact counts
+        return cls(both / n, (row - both) / n, (column - both) / n, (n - column - row + both) / n)
 
     def q_statistic(self) -> FloatArray:
-        """Return Yule's Q: see the function of this name."""
+        """Return Yule's Q-statistic; see the function of this name."""
         same, different = self.both * self.neither, self.first * self.second
         with np.errstate(invalid="ignore"):
             return (same - different) / (same + different)
 
 
 def _contingency(correct: BoolArray, gram: FloatArray | None) -> Contingency:
-    return Contingency.of(len(correct), correct.sum(axis=0), vote_gram(correct) if gram is None else gram)
+    return Contingency.from_counts(len(correct), correct.sum(axis=0), vote_gram(correct) if gram is None else gram)
 
 
 class Ambiguity(NamedTuple):
-    """Squared error of an ensemble = weighted error of its members - ambiguity."""
+    """The ambiguity decomposition: squared error of an ensemble = mean error of its members - ambiguity."""
 
     ambiguity: float
     member_error: float
@@ -242,24 +244,24 @@ class Ambiguity(NamedTuple):
 
 
 def ambiguity(H: FloatArray, weights: FloatArray, intercept: float = 0.0, y: ArrayLike | None = None) -> Ambiguity:
-    """Spread of the members around the ensemble, and the error it saves.
+    """Weighted variance of the members around the ensemble (Krogh and Vedelsby's ambiguity).
 
     A sum of trees is an average of members: with S = sum(w) and v = w / S, member t predicts
-    f_t = intercept + S h_t and F = sum_t v_t f_t is the ensemble's margin. The ambiguity is the mean over rows of
-    sum_t v_t (f_t - F)^2, and for any y, exactly,
+    f_t = intercept + S h_t and F = sum_t v_t f_t is the raw score of the ensemble. The ambiguity is the mean over the
+    samples of sum_t v_t (f_t - F)^2, and for any y, exactly,
     mean (F - y)^2 = mean sum_t v_t (f_t - y)^2 - ambiguity.
 
-    Range [0, inf), in squared units of the margin; 0 if and only if all trees with weight agree on every row (so
-    for one tree).
+    Range [0, inf), in squared units of the raw score; 0 if and only if all trees with a positive weight agree on every
+    sample.
 
     Parameters
     ----------
-    H : ndarray of shape (n, T)
+    H : ndarray of shape (n_samples, T)
     weights : ndarray of shape (T,)
-        Not negative, with a positive sum.
+        Non-negative, with a positive sum.
     intercept : float, default=0
-    y : array-like of shape (n,), optional
-        Target in units of the margin.
+    y : array-like of shape (n_samples,), optional
+        Target on the scale of the raw score.
 
     Returns
     -------
@@ -272,27 +274,26 @@ def ambiguity(H: FloatArray, weights: FloatArray, intercept: float = 0.0, y: Arr
         raise ValueError(f"weights must be non-negative with a positive sum, got {weights!r}.")
     v = weights / S
     target = None if y is None else np.asarray(y, np.float64)
-    spread = member = total = 0.0
-    for start in range(0, len(H), _BLOCK_ROWS):
-        f = intercept + S * np.asarray(H[start : start + _BLOCK_ROWS], np.float64)
+    variance = member = total = 0.0
+    for rows in blocks(len(H), _BLOCK_SIZE):
+        f = intercept + S * np.asarray(H[rows], np.float64)
         F = f @ v
-        spread += np.sum(((f - F[:, None]) ** 2) @ v)
+        variance += np.sum(((f - F[:, None]) ** 2) @ v)
         if target is not None:
-            y_block = target[start : start + _BLOCK_ROWS]
-            member += np.sum(((f - y_block[:, None]) ** 2) @ v)
-            total += np.sum((F - y_block) ** 2)
+            member += np.sum(((f - target[rows, None]) ** 2) @ v)
+            total += np.sum((F - target[rows]) ** 2)
     n = len(H)
     if target is None:
-        return Ambiguity(float(spread / n), float("nan"), float("nan"))
-    return Ambiguity(float(spread / n), float(member / n), float(total / n))
+        return Ambiguity(float(variance / n), float("nan"), float("nan"))
+    return Ambiguity(float(variance / n), float(member / n), float(total / n))
 
 
 def energy_by_component(C: FloatArray) -> FloatArray:
-    """Share of the trees' variance in each principal component, after scaling every tree to unit variance.
+    """Share of the variance of the trees explained by each principal component, after scaling trees to unit variance.
 
-    Scaling makes ensembles comparable whose later trees are smaller. Each share is in [0, 1], they fall and add up
-    to 1; 1 / T each for uncorrelated trees, (1, 0, ...) for copies of one tree. Constant trees have no variance and
-    add a zero; all zeros if every tree is constant.
+    Scaling makes ensembles comparable whose later trees have smaller leaf values. The shares decrease and sum to 1;
+    1 / T each for uncorrelated trees, (1, 0, ...) for copies of one tree. Constant trees add a zero; all shares are
+    zero if every tree is constant.
 
     Parameters
     ----------
@@ -309,10 +310,17 @@ def energy_by_component(C: FloatArray) -> FloatArray:
     return energy / total if total > 0 else energy
 
 
-def singular_spectrum(C: FloatArray, *, energy: FloatArray | None = None) -> FloatArray:
-    """Singular values of the centred, unit-variance columns of H, divided by the largest.
+def n_components_for(energy: FloatArray, share: float = 0.9) -> int:
+    """Return how many leading components explain a share of the variance; 0 if every tree is constant."""
+    if not energy[0] > 0:
+        return 0
+    return min(int(np.searchsorted(np.cumsum(energy), share)) + 1, len(energy))
 
-    The square root of :func:`energy_by_component`, divided by its first entry: range [0, 1], falling from 1; flat
+
+def singular_spectrum(C: FloatArray, *, energy: FloatArray | None = None) -> FloatArray:
+    """Singular values of the standardized columns of H, divided by the largest.
+
+    The square root of :func:`energy_by_component`, divided by its first entry: range [0, 1], decreasing from 1; flat
     for uncorrelated trees, (1, 0, ...) for copies of one tree; all zeros if every tree is constant.
 
     Parameters
@@ -320,7 +328,7 @@ def singular_spectrum(C: FloatArray, *, energy: FloatArray | None = None) -> Flo
     C : ndarray of shape (T, T)
         From :func:`tree_covariance`.
     energy : ndarray of shape (T,), optional
-        :func:`energy_by_component`, if it is known already.
+        :func:`energy_by_component`, if already computed.
 
     Returns
     -------
@@ -331,7 +339,7 @@ def singular_spectrum(C: FloatArray, *, energy: FloatArray | None = None) -> Flo
 
 
 def effective_rank(C: FloatArray, *, energy: FloatArray | None = None) -> float:
-    """Count the equally strong directions of the same entropy: exp(-sum_i e_i log e_i), e = energy by component.
+    """Effective rank of the tree matrix: exp(-sum_i e_i log e_i), the exponential of the entropy of the energies e.
 
     Range [1, T]; T for uncorrelated trees, 1 for copies of one tree; 0 if every tree is constant.
 
@@ -340,7 +348,7 @@ def effective_rank(C: FloatArray, *, energy: FloatArray | None = None) -> float:
     C : ndarray of shape (T, T)
         From :func:`tree_covariance`.
     energy : ndarray of shape (T,), optional
-        :func:`energy_by_component`, if it is known already.
+        :func:`energy_by_component`, if already computed.
 
     Returns
     -------
@@ -351,11 +359,11 @@ def effective_rank(C: FloatArray, *, energy: FloatArray | None = None) -> float:
 
 
 def redundancy_ratio(C: FloatArray) -> FloatArray:
-    """Share of each tree's variance that lies in the span of the trees before it.
+    """Share of the variance of each tree that lies in the span of the earlier trees.
 
-    The R^2 of regressing tree t on trees 1 .. t-1 and a constant, over the rows. Range [0, 1]; 0 for the first tree
-    and for a tree uncorrelated with all earlier ones; (t - 1) / (n - 1) is expected of pure noise, so it needs many
-    more rows than trees. A constant tree adds nothing: 1.
+    The R^2 of regressing tree t on trees 1 .. t-1 and a constant. Range [0, 1]; 0 for the first tree and for a tree
+    uncorrelated with all earlier ones. Independent noise has the expectation (t - 1) / (n_samples - 1), so use many
+    more samples than trees. 1 for a constant tree, which adds nothing.
 
     Parameters
     ----------
@@ -365,32 +373,32 @@ def redundancy_ratio(C: FloatArray) -> FloatArray:
     Returns
     -------
     ndarray of shape (T,)
-        Shares within 1e-10 of 1 are reported as 1: a covariance cannot tell them apart.
+        Shares within 1e-10 of 1 are reported as 1, the resolution of a covariance.
     """
     T = len(C)
-    left = np.nan_to_num(tree_correlation(C))  # becomes the covariance of what earlier trees do not explain
+    residual = np.nan_to_num(tree_correlation(C))  # covariance of the residuals of a regression on the earlier trees
     ratio = np.ones(T)
     for t in range(T):
-        share = left[t, t]
+        share = residual[t, t]
         if share <= _NO_SHARE:
             continue
         ratio[t] = 1 - share
-        left -= np.outer(left[:, t], left[t] / share)
+        residual -= np.outer(residual[:, t], residual[t] / share)
     return np.clip(ratio, 0, 1)
 
 
 def innovation(C: FloatArray, *, redundancy: FloatArray | None = None) -> FloatArray:
-    """Variance that each tree adds outside the span of the trees before it: (1 - redundancy) * variance.
+    """Variance of each tree outside the span of the earlier trees: (1 - redundancy) * variance.
 
-    Range [0, variance of the tree], in squared units of the tree's values; the variance for uncorrelated trees, 0
-    for a tree that repeats earlier ones and for a constant one.
+    Range [0, variance of the tree], in squared units of the tree predictions; 0 for a constant tree and for a linear
+    combination of earlier trees.
 
     Parameters
     ----------
     C : ndarray of shape (T, T)
         From :func:`tree_covariance`.
     redundancy : ndarray of shape (T,), optional
-        :func:`redundancy_ratio`, if it is known already.
+        :func:`redundancy_ratio`, if already computed.
 
     Returns
     -------
@@ -400,41 +408,41 @@ def innovation(C: FloatArray, *, redundancy: FloatArray | None = None) -> FloatA
 
 
 def correct_votes(trees: TreeMatrix, y: ArrayLike) -> BoolArray:
-    """Return where each tree's vote is right, of the shape of H.
+    """Return where the vote of each tree is correct, of the shape of H.
 
-    A classification tree is right if it votes for its class where y is that class and against it elsewhere. A
-    regression tree is right if it is on the same side of the ensemble's base as y.
+    A classification tree is correct if it votes for its class where y is that class and against it elsewhere. A
+    regression tree is correct if it is on the same side of the base score as y.
 
     Parameters
     ----------
     trees : TreeMatrix
-    y : array-like of shape (n,)
-        Labels, or real targets.
+    y : array-like of shape (n_samples,)
+        Class labels or real targets.
 
     Returns
     -------
-    ndarray of shape (n, T * K)
+    ndarray of shape (n_samples, T * K)
     """
     target = encode_target(trees, y)
     votes = trees.votes() > 0
     if target.dtype.kind == "f":
-        right = (target > trees.base())[:, None]
+        expected = (target > trees.base())[:, None]
     elif trees.n_outputs == 1:
-        right = (target == 1)[:, None]
+        expected = (target == 1)[:, None]
     else:
-        right = np.tile(target[:, None] == np.arange(trees.n_outputs), (1, trees.n_trees))
-    return np.asarray(votes == right)
+        expected = np.tile(target[:, None] == np.arange(trees.n_outputs), (1, trees.n_trees))
+    return np.asarray(votes == expected)
 
 
 def truncation_path(trees: TreeMatrix, y: ArrayLike) -> FloatArray:
-    """Score of the ensemble cut after 1, 2, ..., T trees: what pruning has to beat.
+    """Score of the ensemble truncated after 1, 2, ..., T trees: the baseline for pruning.
 
-    Boosted sums keep the intercept and the first trees; averages are the average of the first trees.
+    Boosted sums keep the intercept and the first trees; averages become the average of the first trees.
 
     Parameters
     ----------
     trees : TreeMatrix
-    y : array-like of shape (n,)
+    y : array-like of shape (n_samples,)
 
     Returns
     -------
@@ -442,24 +450,16 @@ def truncation_path(trees: TreeMatrix, y: ArrayLike) -> FloatArray:
         Accuracy, or R^2 for regression.
     """
     target = encode_target(trees, y)
-    return score(trees, outcomes(trees, target), len(target), mean_and_scatter(target)[1])
+    return score(trees, staged_outcomes(trees, target), len(target), mean_and_scatter(target)[1])
 
 
 def mean_and_scatter(target: npt.NDArray[Any]) -> tuple[float, float]:
-    """Return the mean and the sum of squares about it; of a constant target that is exactly zero."""
+    """Return the mean and the sum of squares about it, which is exactly zero for a constant target."""
     shifted = target - target[0]
     return float(target[0] + shifted.mean()), float(len(target) * shifted.var())
 
 
-def outcomes(trees: TreeMatrix, target: npt.NDArray[Any]) -> FloatArray:
-    """Return the number of rows that the first 1, 2, ..., T trees get right, or their sum of squared errors."""
-    K, T = trees.n_outputs, trees.n_trees
-    w = trees.column_weights.reshape(T, K)
-    scale = w.sum(axis=0) / np.cumsum(w, axis=0) if trees.average else np.ones((T, K))
-    F = np.zeros((len(trees.H), K))
-    path = np.empty(T)
-    for t in range(T):
-        F += trees.H[:, t * K : (t + 1) * K] * w[t]
-        margin = F * scale[t] + trees.intercepts
-        path[t] = outcome(trees, margin[:, 0] if K == 1 else margin, target)
-    return path
+def staged_outcomes(trees: TreeMatrix, target: npt.NDArray[Any]) -> FloatArray:
+    """Return the number of correct predictions of the first 1, 2, ..., T trees, or their sum of squared errors."""
+    margins = trees.staged_margins(np.arange(1, trees.n_trees + 1))
+    return np.array([outcome(trees, margin, target) for margin in margins])

@@ -1,7 +1,8 @@
-"""Replace a fitted ensemble of any library by a smaller weighted one.
+"""Prune a fitted ensemble of any library to a small weighted subset of its trees.
 
-All trees are re-weighted first; then few trees are looked for whose weighted sum comes closest to that of all: pruning
-imitates the re-weighted ensemble, not the labels, and so does not fit their noise a second time.
+All trees are re-weighted first. Then trees are selected whose weighted sum approximates the raw score of the
+re-weighted ensemble: pruning fits the ensemble rather than the labels, and so does not fit the noise of the labels a
+second time.
 """
 
 from __future__ import annotations
@@ -14,44 +15,45 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
 from scboost.boosting.losses import SquaredLoss
-from scboost.diagnostics._reweight import FloatArray, Found, Problem, Reweighted
-from scboost.diagnostics._tree_matrix import positive_integer
+from scboost.diagnostics._reweight import FloatArray, Reweighted, Solution, WeightingProblem
+from scboost.diagnostics._tree_matrix import check_positive_integer
 
-# Rows the ensemble is sure of hardly count in the imitation, but not nothing: their margins must stay large.
-_MIN_CURVATURE = 1e-3
-# Small, because the margins that are imitated carry no noise; above 0, which makes the optimum unique.
-_IMITATION_PULL = 0.003
+# Samples predicted with high confidence have a small weight, but not zero: their raw scores must stay large.
+_MIN_HESSIAN = 1e-3
+# Small, because the approximated raw scores carry no noise; above 0, which makes the optimum unique.
+_APPROXIMATION_RIDGE = 0.003
 
 
 def prune(
-    model: Any,
+    model: object,
     X_val: Any,
     y_val: ArrayLike,
     *,
     max_trees: int,
     selection: Literal["backward", "lasso"] = "backward",
     covariance_penalty: float = 0.0,
-    pull: float = 0.1,
+    ridge: float = 0.1,
     sample_weight: ArrayLike | None = None,
 ) -> Reweighted:
-    """Replace a fitted ensemble by a smaller weighted one that predicts held-out rows about as well.
+    """Prune a fitted ensemble to at most ``max_trees`` trees with new weights.
 
-    First :func:`reweight` all trees; then choose trees, and weights for them, whose sum imitates the margins of the
-    re-weighted ensemble on the same rows.
+    First :func:`reweight` all trees; then select trees, and weights for them, whose sum approximates the raw scores of
+    the re-weighted ensemble on the same samples.
 
     Parameters
     ----------
-    model, X_val, y_val, covariance_penalty, pull, sample_weight
+    model, X_val, y_val, covariance_penalty, ridge, sample_weight
         As for :func:`reweight`.
     max_trees : int
-        Trees to keep at most, at least 1. With several classes: trees per class (rounds).
+        Maximum number of trees, at least 1; per class (boosting rounds) if there are more than two classes.
     selection : {"backward", "lasso"}, default="backward"
-        "backward" drops one tree after the other, each time the one whose loss the others repair best;
-        "lasso" takes the first trees of the non-negative lasso path, on which copies of a tree come together.
+        "backward" removes one tree at a time, the one whose removal increases the error least after refitting the
+        others; "lasso" takes the first trees of the non-negative lasso path, on which copies of a tree enter together.
 
     Returns
     -------
     Reweighted
+        ``model`` has at most ``max_trees`` trees. Printing the result shows the verdict.
 
     Examples
     --------
@@ -62,47 +64,48 @@ def prune(
     >>> len(prune(forest, X[200:], y[200:], max_trees=5).kept)
     5
     """
-    max_trees = positive_integer("max_trees", max_trees)
+    max_trees = check_positive_integer("max_trees", max_trees)
     if selection not in {"backward", "lasso"}:
         raise ValueError(f"selection must be 'backward' or 'lasso', got {selection!r}.")
-    problem = Problem.of(model, X_val, y_val, sample_weight, covariance_penalty)
-    return problem.write(model, shrink(problem, [max_trees], selection, pull)[0])
+    problem = WeightingProblem.from_model(model, X_val, y_val, sample_weight, covariance_penalty)
+    return problem.write(model, select_trees(problem, [max_trees], selection, ridge)[0])
 
 
-def shrink(problem: Problem, sizes: Sequence[int], selection: str, pull: float) -> list[Found]:
-    """Find which trees to keep, and their weights, for several numbers of trees at the cost of little more than one.
+def select_trees(problem: WeightingProblem, sizes: Sequence[int], selection: str, ridge: float) -> list[Solution]:
+    """Select and weight trees for several sizes, at little more than the cost of one.
 
     Parameters
     ----------
-    problem : Problem
-        What the weighted trees should predict.
+    problem : WeightingProblem
+        The trees and the target.
     sizes : sequence of int
-        Trees to keep at most.
-    selection, pull
+        Maximum numbers of trees.
+    selection, ridge
         As for :func:`prune`.
 
     Returns
     -------
-    list of Found
+    list of Solution
         In the order of the sizes.
     """
-    whole = problem.nonnegative(problem.y, pull)
-    needed = sorted({size for size in sizes if size < np.count_nonzero(whole.factors)}, reverse=True)
-    small: dict[int, Found] = {}
+    full = problem.solve_nonnegative(problem.y, ridge)
+    needed = sorted({size for size in sizes if size < np.count_nonzero(full.factors)}, reverse=True)
+    solutions: dict[int, Solution] = {}
     if needed:
-        F = problem.margin(whole)
-        G, c = _imitation(problem, F)
+        F = problem.margin(full)
+        G, c = _approximation(problem, F)
         target = problem.predict(F)
-        for size, kept in zip(needed, (_eliminate if selection == "backward" else _lasso)(G, c, needed), strict=True):
-            small[size] = problem.nonnegative(target, _IMITATION_PULL, kept)
-    return [small.get(size, whole) for size in sizes]
+        select = _backward_elimination if selection == "backward" else _lasso
+        for size, kept in zip(needed, select(G, c, needed), strict=True):
+            solutions[size] = problem.solve_nonnegative(target, _APPROXIMATION_RIDGE, kept)
+    return [solutions.get(size, full) for size in sizes]
 
 
-def _imitation(problem: Problem, F: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return G and c of u'Gu / 2 - c'u: imitate the margins F, in the metric of the loss's curvature at F."""
+def _approximation(problem: WeightingProblem, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return G and c of u'Gu / 2 - c'u: least squares to the raw scores F, weighted by the Hessian of the loss at F."""
     p = problem.predict(F).reshape(F.shape)
-    curvature = np.ones_like(F) if isinstance(problem.loss, SquaredLoss) else p * (1 - p)
-    v = problem.sample_weight[:, None] * np.maximum(curvature, _MIN_CURVATURE)
+    hessian = np.ones_like(F) if isinstance(problem.loss, SquaredLoss) else p * (1 - p)
+    v = problem.sample_weight[:, None] * np.maximum(hessian, _MIN_HESSIAN)
     v /= v.sum(axis=0)
     G, c = np.zeros((problem.T, problem.T)), np.zeros(problem.T)
     for k in range(F.shape[1]):
@@ -110,16 +113,16 @@ def _imitation(problem: Problem, F: FloatArray) -> tuple[FloatArray, FloatArray]
         weighted = centred * v[:, k, None]
         G += centred.T @ weighted
         c += weighted.T @ (F[:, k] - v[:, k] @ F[:, k])
-    # Pulls equal trees towards equal factors; makes G invertible when trees repeat each other.
+    # Shrinks the factors towards 1; makes G invertible when trees are linearly dependent.
     ridge = max(0.1 * float(np.mean(np.diag(G))), np.finfo(float).tiny)
     G[np.diag_indices_from(G)] += ridge
     return G, c + ridge
 
 
-def _eliminate(G: FloatArray, c: FloatArray, sizes: Sequence[int]) -> Iterator[npt.NDArray[np.intp]]:
-    """Drop columns of the least-squares problem u'Gu / 2 - c'u one by one, negative factors first, down to each size.
+def _backward_elimination(G: FloatArray, c: FloatArray, sizes: Sequence[int]) -> Iterator[npt.NDArray[np.intp]]:
+    """Remove columns of the problem u'Gu / 2 - c'u one by one, negative factors first, and yield those left.
 
-    Dropping column j and re-fitting the others raises the objective by u_j^2 / (2 (G^-1)_jj).
+    Removing column j and refitting the others increases the objective by u_j^2 / (2 (G^-1)_jj).
     """
     inverse = np.linalg.inv(G)
     u = inverse @ c
@@ -136,7 +139,7 @@ def _eliminate(G: FloatArray, c: FloatArray, sizes: Sequence[int]) -> Iterator[n
 
 
 def _lasso(G: FloatArray, c: FloatArray, sizes: Sequence[int]) -> Iterator[npt.NDArray[np.intp]]:
-    """Find the columns of the non-negative lasso path's last step with at most as many of them, for each size."""
+    """Yield the columns of the last step of the non-negative lasso path that has at most as many, for each size."""
     from sklearn.linear_model import lars_path_gram
 
     path = np.zeros((len(c), 1))

@@ -1,49 +1,46 @@
-"""A page about a model: how well it predicts, which of its trees do the work, and what to watch out for."""
+"""The HTML report of a model: scores, number of trees, redundancy, calibration, features and findings."""
 
 from __future__ import annotations
 
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from scboost._arrays import ArrayLike
-from scboost.diagnostics._analysis import Measured, measure
-from scboost.diagnostics.html.page import page
-
-__all__ = ["Report", "report"]
+from scboost.diagnostics._analysis import Analysis, analyze
+from scboost.diagnostics._plots import require_matplotlib
 
 
 class Report:
-    """What :func:`scboost.report` found: shows itself in notebooks, and can be saved as a file.
+    """Report of a model; displays itself in notebooks and can be saved as a file. See :func:`scboost.report`.
 
     Parameters
     ----------
-    measured : Measured
-        The numbers, for whoever wants them without the page.
+    analysis : Analysis
+        All results as numbers.
     """
 
-    def __init__(self, measured: Measured) -> None:
-        self.measured = measured
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
 
     def __repr__(self) -> str:
-        facts = self.measured.facts
-        scores = ", ".join(f"{score.name} {score.value:.4g}" for score in self.measured.scores)
+        facts = self.analysis.facts
+        scores = ", ".join(f"{score.name} {score.value:.4g}" for score in self.analysis.scores)
         return f"<Report: {facts.name}, {facts.n_trees} trees, {scores or 'no targets'}; save it with .save(path)>"
 
     def html(self) -> str:
-        """Return the page."""
-        return page(self.measured)
+        """Return the report as an HTML page."""
+        from scboost.diagnostics.html.page import render_page
+
+        return render_page(self.analysis)
 
     def _repr_html_(self) -> str:
-        # A frame keeps the page's style and names apart from those of the notebook.
-        return (
-            f'<iframe srcdoc="{escape(self.html())}" sandbox="allow-scripts" title="Report of a model" '
-            'style="width:100%;height:760px;border:0"></iframe>'
-        )
+        from scboost.diagnostics.html.page import render_frame
+
+        return render_frame(self.html())
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the page to one HTML file that needs no other file and no network.
+        """Write the report to a single HTML file that needs no network.
 
         Parameters
         ----------
@@ -53,7 +50,7 @@ class Report:
         Returns
         -------
         Path
-            Where it is now, as an absolute path.
+            Absolute path of the file.
         """
         target = Path(path)
         target.write_text(self.html(), encoding="utf-8")
@@ -61,7 +58,7 @@ class Report:
 
 
 def report(
-    model: Any,
+    model: object,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -70,30 +67,30 @@ def report(
     name: str | None = None,
     random_state: int = 0,
 ) -> Report:
-    """Measure a fitted tree ensemble and show it on one page.
+    """Evaluate a fitted tree ensemble and describe it in an HTML report.
 
-    The page tells what the model is, its scores with their uncertainty, how many trees do the work, how much the
-    trees repeat each other, whether probabilities come true, which columns matter, and what to be careful about.
+    The report shows scores with confidence intervals, the loss against the number of trees, the redundancy of the
+    trees, calibration, feature importance, and findings such as overfitting. It needs matplotlib (the extra ``plot``).
 
     Parameters
     ----------
     model : object
-        An ensemble of SCBoost, XGBoost, LightGBM, CatBoost or scikit-learn: any that :func:`scboost.tree_matrix` reads.
-    X : array-like or data frame of shape (n, d)
-        Rows that the model was not fitted on, many more than trees. Of more than 20,000 a sample is used.
-    y : array-like of shape (n,), optional
-        Their labels or values. Without, only what needs no targets is shown.
+        Any ensemble that :func:`scboost.tree_matrix` reads: SCBoost, XGBoost, LightGBM, CatBoost, scikit-learn.
+    X : array-like or table of shape (n_samples, n_features)
+        Held-out samples, many more than trees. More than 20,000 samples are subsampled.
+    y : array-like of shape (n_samples,), optional
+        Class labels or values. Without y, only results that need no targets are shown.
     X_train, y_train : array-like, optional
-        The rows of the fit, for a comparison of the scores.
+        Training samples, to compare their scores.
     name : str, optional
-        How to call the model; its class otherwise.
+        Name of the model; its class name by default.
     random_state : int, default=0
-        Seed of the resampled rows, of the split for pruning and of the shuffled columns.
+        Seed of the bootstrap, of the split for pruning and of the permutations.
 
     Returns
     -------
     Report
-        Renders in notebooks; ``.save(path)`` writes the page.
+        Displays itself in notebooks; ``.save(path)`` writes the page.
 
     Examples
     --------
@@ -102,7 +99,8 @@ def report(
     >>> X, y = make_classification(600, 5, random_state=0)
     >>> forest = RandomForestClassifier(n_estimators=20, random_state=0).fit(X[:300], y[:300])
     >>> found = report(forest, X[300:], y[300:])
-    >>> "trees do the work" in found.html()
+    >>> "trees are enough" in found.html()
     True
     """
-    return Report(measure(model, X, y, X_train, y_train, name=name, seed=random_state))
+    require_matplotlib()
+    return Report(analyze(model, X, y, X_train, y_train, name=name, seed=random_state))

@@ -1,7 +1,7 @@
-"""Give the trees of a fitted ensemble of any library new weights.
+"""Learn new weights for the trees of a fitted ensemble of any library.
 
-The trees stay as they are. On rows that the model was not fitted on, covariance-regularized weighting (CRW) finds one
-factor per tree (per round, if there are several classes).
+The trees stay as they are. On validation samples, covariance-regularized weighting (CRW) learns one factor per tree
+(per boosting round, if there are several classes).
 """
 
 from __future__ import annotations
@@ -22,79 +22,101 @@ from scboost.weighting.solver import row_weights
 
 FloatArray = npt.NDArray[np.float64]
 
-_SURE = 1e-3  # the margin of a forest's probabilities is scaled with this much pull towards factor 1
+_SCALING_RIDGE = 1e-3  # of the single factor that turns probabilities or votes into log-odds
 
 
 @dataclass(frozen=True)
 class Reweighted:
-    """A re-weighted ensemble and what is needed to trust it.
+    """A re-weighted or pruned ensemble, with the evidence needed to trust it.
 
     Attributes
     ----------
     model : object
-        Of the library and class given for XGBoost, LightGBM, CatBoost and SCBoost, with scaled leaves and without
-        the dropped trees; a :class:`WeightedTrees` for scikit-learn's ensembles.
+        The new model, without the dropped trees. For XGBoost, LightGBM, CatBoost and SCBoost, of the class given, with
+        rescaled leaves; for the ensembles of scikit-learn, a :class:`WeightedTrees`.
     factors : ndarray of shape (T,)
-        What the contribution of each tree was multiplied by; 0 where it was dropped. For classifiers whose margin is
-        a probability or a vote this includes the scale from there to log-odds.
+        Factor of each tree's contribution; 0 for dropped trees. For classifiers whose raw score is a probability or a
+        vote, this includes the scale to log-odds.
     intercept : ndarray of shape (K,)
-        The new intercept of the margin.
+        New intercept of the raw score.
     kept : ndarray of shape (n_kept,)
-        Positions of the trees kept, rising.
+        Indices of the trees kept, increasing.
     loss : float
-        Mean loss on the validation rows: log-loss, or half the squared error.
+        Mean loss on the validation samples: log-loss, or half the squared error.
+    loss_before : float
+        The same of the model given (after the scaling to log-odds, where there is one).
     gap : float
-        Upper bound of the last optimisation's distance from its optimum.
+        Upper bound of the distance from the optimum of the last optimization.
     """
 
-    model: Any
+    model: Any  # of the caller's library: no common interface
     factors: FloatArray
     intercept: FloatArray
     kept: npt.NDArray[np.intp]
     loss: float
+    loss_before: float
     gap: float
 
-    def __repr__(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """The result in one or two sentences."""
+        n, T = len(self.kept), len(self.factors)
+        change = self.loss - self.loss_before
+        relative = f" ({100 * change / self.loss_before:+.1f} %)" if self.loss_before > 0 else ""
+        trees = f"{n} of {T} trees are kept" if n < T else f"All {T} trees are kept, with new weights"
         return (
-            f"Reweighted({type(self.model).__name__}, {len(self.kept)} of {len(self.factors)} trees, "
-            f"loss {self.loss:.4f}, gap {self.gap:.1e})"
+            f"{trees}; the validation loss changes from {self.loss_before:.4g} to {self.loss:.4g}{relative}. Evaluate "
+            "the new model on other samples: these were used to learn the weights."
         )
+
+    def __repr__(self) -> str:
+        low, high = self.factors[self.kept].min(), self.factors[self.kept].max()
+        numbers = (
+            ("model", type(self.model).__name__),
+            ("trees", f"{len(self.kept)} of {len(self.factors)}"),
+            ("validation loss", f"{self.loss:.6g} (before: {self.loss_before:.6g})"),
+            ("factors", f"{low:.3g} to {high:.3g}"),
+            ("optimality gap", f"{self.gap:.1e}"),
+        )
+        return "\n".join([self.verdict, *(f"  {name:<18}{value}" for name, value in numbers)])
 
 
 def reweight(
-    model: Any,
+    model: object,
     X_val: Any,
     y_val: ArrayLike,
     *,
     method: Literal["nonnegative", "simplex"] = "nonnegative",
     covariance_penalty: float = 0.0,
-    pull: float = 0.1,
+    ridge: float = 0.1,
     sample_weight: ArrayLike | None = None,
 ) -> Reweighted:
-    """Give the trees of a fitted ensemble the weights that predict held-out rows best.
+    """Learn the tree weights of a fitted ensemble that minimize the loss on validation samples.
 
     Parameters
     ----------
     model : object
-        Any ensemble :func:`tree_matrix` reads. It is not changed.
-    X_val : array-like or data frame of shape (m, d)
-        Rows the model was not fitted on.
-    y_val : array-like of shape (m,)
-        Their labels (at least two classes) or real targets. For real targets the weights minimise the squared
-        error, whatever loss the model was fitted with; a model of a quantile is refused.
+        Any ensemble that :func:`tree_matrix` reads. It is not modified.
+    X_val : array-like or table of shape (n_samples, n_features)
+        Samples that the model was not fitted on.
+    y_val : array-like of shape (n_samples,)
+        Class labels (at least two classes) or real targets. Real targets are fitted by the squared error, whatever loss
+        the model was fitted with; quantile models are refused.
     method : {"nonnegative", "simplex"}, default="nonnegative"
-        "nonnegative" pulls free non-negative factors towards 1, that is towards the model as it is, and learns a new
-        intercept. "simplex" is the paper's CRW: the factors are non-negative with mean 1 and the intercept stays.
+        "nonnegative" learns non-negative factors with a ridge penalty on their distance from 1, and an intercept.
+        "simplex" is the paper's CRW: non-negative factors with mean 1; the intercept stays.
     covariance_penalty : float, default=0
-        Price of w'Cw, the variance of the weighted sum (of margins; divided by the variance of y for regression).
-    pull : float, default=0.1
-        Strength of the pull; above 0. Not used on the simplex.
-    sample_weight : array-like of shape (m,), optional
+        Penalty on w'Cw, the variance of the weighted sum (divided by the variance of y for regression).
+    ridge : float, default=0.1
+        Ridge penalty on the distance of the factors from 1; above 0. Increase it if validation samples are few. Not
+        used on the simplex.
+    sample_weight : array-like of shape (n_samples,), optional
+        Sample weights.
 
     Returns
     -------
     Reweighted
-        ``model`` predicts the weighted sum; trees with factor 0 are gone.
+        ``model`` predicts the weighted sum; trees with factor 0 are removed. Printing it shows the verdict.
 
     Examples
     --------
@@ -108,14 +130,14 @@ def reweight(
     """
     if method not in {"nonnegative", "simplex"}:  # before the trees are read, which takes longer
         raise ValueError(f"method must be 'nonnegative' or 'simplex', got {method!r}.")
-    problem = Problem.of(model, X_val, y_val, sample_weight, covariance_penalty)
-    found = problem.simplex() if method == "simplex" else problem.nonnegative(problem.y, pull)
-    return problem.write(model, found)
+    problem = WeightingProblem.from_model(model, X_val, y_val, sample_weight, covariance_penalty)
+    solution = problem.solve_simplex() if method == "simplex" else problem.solve_nonnegative(problem.y, ridge)
+    return problem.write(model, solution)
 
 
 @dataclass(frozen=True)
-class Found:
-    """Factors of all trees, of shape (T,), the intercepts, of shape (K,), and the optimality gap."""
+class Solution:
+    """Factors of all trees, of shape (T,), intercepts of shape (K,), and the optimality gap."""
 
     factors: FloatArray
     intercept: FloatArray
@@ -123,11 +145,23 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Contributions A of shape (n, K, T), and what their weighted sum should be.
+class WeightingProblem:
+    """Contributions of the trees, and the target of their weighted sum.
 
-    ``A`` is H times the model's weights times ``scale``, which leads from probabilities or votes to log-odds; ``y``
-    is what the loss takes: class numbers or real targets.
+    Attributes
+    ----------
+    trees : TreeMatrix
+    A : ndarray of shape (n_samples, K, T)
+        H times the weights of the model times ``scale``.
+    scale : float
+        Factor from probabilities or votes to log-odds; 1 otherwise.
+    start : ndarray of shape (K,)
+        Intercept before the weighting.
+    y : ndarray of shape (n_samples,)
+        Class codes or real targets.
+    sample_weight : ndarray of shape (n_samples,)
+    covariance_penalty : float
+    loss : Loss
     """
 
     trees: TreeMatrix
@@ -140,8 +174,10 @@ class Problem:
     loss: Loss
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, penalty: float) -> Problem:
-        """Read the trees of a model and check what is to be predicted."""
+    def from_model(
+        cls, model: object, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, penalty: float
+    ) -> WeightingProblem:
+        """Read the trees of a model and check the target."""
         trees = tree_matrix(model, X, dtype=np.float64)
         target = encode_target(trees, y)
         n, K = len(target), trees.n_outputs
@@ -151,18 +187,9 @@ class Problem:
             loss, link = SquaredLoss(), "identity"
         else:
             if len(np.unique(target[weight > 0])) < 2:
-                raise ValueError("y_val must have rows of at least two classes, got one class only.")
+                raise ValueError("y_val must have samples of at least two classes, got one class only.")
             loss, link = (LogisticLoss(), "logit") if K == 1 else (SoftmaxLoss(K), "softmax")
-        if trees.link == "quantile":
-            raise ValueError(
-                "The model predicts a quantile of y. New weights minimise the squared error, which would turn it into "
-                "a model of the mean: reweight and prune need a model of the mean or of classes."
-            )
-        if trees.link not in {link, "probability", "vote"}:
-            raise ValueError(
-                f"The margin of this {trees.library} model is neither log-odds nor on the scale of y, so its trees "
-                "cannot be re-weighted: its objective is another, or not known (as of a sum of models)."
-            )
+        _check_link(trees, link)
         A = (trees.H * trees.column_weights).T.reshape(-1, K, n).transpose(2, 1, 0)
         start = np.asarray(trees.intercepts, np.float64)
         problem = cls(trees, A, 1.0, start, target.astype(np.float64), weight, penalty, loss)
@@ -173,44 +200,48 @@ class Problem:
         """Number of trees of one output."""
         return int(self.A.shape[2])
 
-    def to_log_odds(self) -> Problem:
-        """Scale a margin that is a probability or a vote, by one factor and a shift, to the best log-odds."""
-        whole = replace(self, A=self.A.sum(axis=2, keepdims=True), covariance_penalty=0.0)
-        found = whole.nonnegative(self.y, _SURE)
-        scale = float(found.factors[0])
-        return replace(self, A=self.A * scale, scale=scale, start=found.intercept)
+    def to_log_odds(self) -> WeightingProblem:
+        """Calibrate a raw score that is a probability or a vote to log-odds, by one factor and a shift."""
+        summed = replace(self, A=self.A.sum(axis=2, keepdims=True), covariance_penalty=0.0)
+        solution = summed.solve_nonnegative(self.y, _SCALING_RIDGE)
+        scale = float(solution.factors[0])
+        return replace(self, A=self.A * scale, scale=scale, start=solution.intercept)
 
-    def margin(self, found: Found) -> FloatArray:
-        """Return the weighted sum, of shape (n, K)."""
-        return np.asarray(self.A @ found.factors + found.intercept)
+    def unweighted(self) -> Solution:
+        """Return the model as given."""
+        return Solution(np.ones(self.T), self.start, 0.0)
+
+    def margin(self, solution: Solution) -> FloatArray:
+        """Return the raw score of the weighted sum, of shape (n_samples, K)."""
+        return np.asarray(self.A @ solution.factors + solution.intercept)
 
     def predict(self, F: FloatArray) -> FloatArray:
-        """Turn margins into what the loss takes in place of y: probabilities or values."""
+        """Return the prediction that the loss accepts in place of y: probabilities or values."""
         p = self.loss.inverse_link(F.T)
         return np.asarray(p[:, 1] if isinstance(self.loss, LogisticLoss) else p, np.float64)
 
-    def mean_loss(self, found: Found) -> float:
+    def mean_loss(self, solution: Solution) -> float:
         """Return the weighted mean loss of the weighted sum."""
-        return self.loss.mean(self.y, self.margin(found).T, self.sample_weight)
+        return self.loss.mean(self.y, self.margin(solution).T, self.sample_weight)
 
-    def nonnegative(self, target: FloatArray, pull: float, kept: npt.NDArray[np.intp] | None = None) -> Found:
-        """Find non-negative factors of the kept trees (all by default), pulled towards T / len(kept)."""
+    def solve_nonnegative(self, target: FloatArray, ridge: float, kept: npt.NDArray[np.intp] | None = None) -> Solution:
+        """Learn non-negative factors of the kept trees (default: all), with a ridge towards T / len(kept)."""
         if kept is None:
-            found = self._learn(self.A, target, "nonnegative", pull)
-            return Found(found.weights, self.start + found.intercept, found.gap)
+            found = self._learn(self.A, target, "nonnegative", ridge)
+            return Solution(found.weights, self.start + found.intercept, found.gap)
         scale = self.T / len(kept)
-        found = self._learn(self.A[:, :, kept] * scale, target, "nonnegative", pull)
+        found = self._learn(self.A[:, :, kept] * scale, target, "nonnegative", ridge)
         factors = np.zeros(self.T)
         factors[kept] = found.weights * scale
-        return Found(factors, self.start + found.intercept, found.gap)
+        return Solution(factors, self.start + found.intercept, found.gap)
 
-    def simplex(self) -> Found:
-        """Find non-negative factors with mean 1; the intercept stays."""
+    def solve_simplex(self) -> Solution:
+        """Learn non-negative factors with mean 1; the intercept stays."""
         found = self._learn(self.A * self.T, self.y, "simplex")
-        return Found(found.weights * self.T, self.start, found.gap)
+        return Solution(found.weights * self.T, self.start, found.gap)
 
     def _learn(
-        self, A: FloatArray, target: FloatArray, method: Literal["nonnegative", "simplex"], pull: float = 0.1
+        self, A: FloatArray, target: FloatArray, method: Literal["nonnegative", "simplex"], ridge: float = 0.1
     ) -> Weights:
         return learn_weights(
             A,
@@ -220,14 +251,35 @@ class Problem:
             sample_weight=self.sample_weight,
             method=method,
             covariance_penalty=self.covariance_penalty,
-            pull=pull,
+            pull=ridge,
         )
 
-    def write(self, model: Any, found: Found) -> Reweighted:
-        """Return a copy of the model with the weights found."""
-        # A model needs a tree; one with factor 0 is as good as none.
-        kept = np.flatnonzero(found.factors) if found.factors.any() else np.arange(1)
-        factors = found.factors * self.scale
+    def write(self, model: object, solution: Solution) -> Reweighted:
+        """Return a copy of the model with the weights of a solution."""
+        # A model needs a tree, if only one of weight 0.
+        kept = np.flatnonzero(solution.factors) if solution.factors.any() else np.arange(1)
+        factors = solution.factors * self.scale
         weights = self.trees.column_weights.reshape(len(factors), -1)[kept] * factors[kept, None]
-        new = write_ensemble(model, kept, weights, found.intercept)
-        return Reweighted(new, factors, found.intercept, kept, self.mean_loss(found), found.gap)
+        return Reweighted(
+            model=write_ensemble(model, kept, weights, solution.intercept),
+            factors=factors,
+            intercept=solution.intercept,
+            kept=kept,
+            loss=self.mean_loss(solution),
+            loss_before=self.mean_loss(self.unweighted()),
+            gap=solution.gap,
+        )
+
+
+def _check_link(trees: TreeMatrix, link: str) -> None:
+    """Refuse models whose raw score cannot be weighted for a loss with this link."""
+    if trees.link == "quantile":
+        raise ValueError(
+            "The model predicts a quantile of y. New weights minimize the squared error, which would turn it into a "
+            "model of the mean; reweight and prune support models of the mean and classifiers."
+        )
+    if trees.link not in {link, "probability", "vote"}:
+        raise ValueError(
+            f"The raw score of this {trees.library} model is neither the log-odds nor on the scale of y, so its trees "
+            "cannot be re-weighted: its objective is not supported, or not known (as of a sum of models)."
+        )

@@ -1,4 +1,4 @@
-"""What a report needs of the rows, as sums: those of blocks of rows add up, in one process or over many workers."""
+"""Sufficient statistics of a redundancy report: those of blocks of samples, or of distributed workers, add up."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ import numpy as np
 from scboost._arrays import ArrayLike, FloatArray
 from scboost.diagnostics import _measures as measures
 from scboost.diagnostics._target import check_length, encode_target
-from scboost.diagnostics._tree_matrix import BLOCK_ROWS, EnsembleReader, TreeMatrix
+from scboost.diagnostics._tree_matrix import BLOCK_SIZE, EnsembleReader, TreeMatrix
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Means of columns, and the sums of products of differences from them.
-
-    Sums about zero would lose the digits of columns that are far from it.
+    """Means of columns and centred second moments, which stay accurate for columns far from zero.
 
     Attributes
     ----------
     n : int
-        Number of rows.
+        Number of samples.
     mean : ndarray of shape (..., T)
     scatter : ndarray of shape (..., T, T)
+        Sums of products of deviations from the means.
     """
 
     n: int
@@ -40,42 +39,42 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Sums about a target.
+class TargetStatistics:
+    """Statistics that need the target.
 
     Attributes
     ----------
     target : Moments
-        Of class numbers or real values, as a single column.
-    right : ndarray of shape (K, T)
-        Number of right votes.
-    path : ndarray of shape (T,)
-        Of the first 1 .. T trees, the number of rows they get right, or the sum of squared errors.
+        Of the class codes or real values, as a single column.
+    correct : ndarray of shape (K, T)
+        Number of correct votes of each tree.
+    staged : ndarray of shape (T,)
+        Number of correct predictions of the first 1 .. T trees, or their sum of squared errors.
     """
 
     target: Moments
-    right: FloatArray
-    path: FloatArray
+    correct: FloatArray
+    staged: FloatArray
 
-    def __add__(self, other: Errors) -> Errors:
-        return Errors(self.target + other.target, self.right + other.right, self.path + other.path)
+    def __add__(self, other: TargetStatistics) -> TargetStatistics:
+        return TargetStatistics(self.target + other.target, self.correct + other.correct, self.staged + other.staged)
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Everything that a report needs to know of some rows.
+class Statistics:
+    """Sufficient statistics of a redundancy report.
 
     Attributes
     ----------
     trees : TreeMatrix
-        Without rows: the weights and the like.
+        Of zero samples: weights, intercepts and so on.
     values : Moments
-        Of the trees' values; the leading axis of this and the next two counts the K outputs.
+        Of the tree predictions; the leading axis of this and the next two is the output.
     votes : ndarray of shape (K, T)
-        Sums of votes.
+        Sums of the votes.
     vote_products : ndarray of shape (K, T, T)
-        Sums of products of two trees' votes.
-    errors : Errors or None
+        Sums of products of the votes of two trees.
+    with_target : TargetStatistics or None
         None without a target.
     """
 
@@ -83,22 +82,22 @@ class Sums:
     values: Moments
     votes: FloatArray
     vote_products: FloatArray
-    errors: Errors | None
+    with_target: TargetStatistics | None
 
     @classmethod
-    def of(cls, trees: TreeMatrix, y: ArrayLike | None = None) -> Sums:
-        """Return the sums over the rows of one block."""
+    def of_block(cls, trees: TreeMatrix, y: ArrayLike | None = None) -> Statistics:
+        """Return the statistics of one block of samples."""
         n, K = len(trees.H), trees.n_outputs
         outputs = [trees.output(k) for k in range(K)]
         votes = [output.votes() for output in outputs]
-        errors = None
+        with_target = None
         if y is not None:
             target = encode_target(trees, y)
             mean, scatter = measures.mean_and_scatter(target)
-            errors = Errors(
+            with_target = TargetStatistics(
                 Moments(n, np.array([mean]), np.array([[scatter]])),
                 measures.correct_votes(trees, y).sum(axis=0, dtype=np.float64).reshape(-1, K).T,
-                measures.outcomes(trees, target),
+                measures.staged_outcomes(trees, target),
             )
         return cls(
             replace(trees, H=trees.H[:0].copy()),
@@ -109,36 +108,36 @@ class Sums:
             ),
             np.stack([v.sum(axis=0, dtype=np.float64) for v in votes]),
             np.rint(n * np.stack([measures.vote_gram(v) for v in votes])),
-            errors,
+            with_target,
         )
 
-    def __add__(self, other: Sums) -> Sums:
-        if (self.errors is None) != (other.errors is None):
-            raise ValueError("Some batches have a y and others have none; give it with all of them or with none.")
-        return Sums(
+    def __add__(self, other: Statistics) -> Statistics:
+        if (self.with_target is None) != (other.with_target is None):
+            raise ValueError("Some batches have a y and others do not; pass y with all batches or with none.")
+        return Statistics(
             self.trees,
             self.values + other.values,
             self.votes + other.votes,
             self.vote_products + other.vote_products,
-            None if self.errors is None or other.errors is None else self.errors + other.errors,
+            None if self.with_target is None or other.with_target is None else self.with_target + other.with_target,
         )
 
 
-def add_up(parts: Iterable[Sums | None]) -> Sums | None:
-    """Return the sum of those that have rows; None if none has."""
+def combine(parts: Iterable[Statistics | None]) -> Statistics | None:
+    """Return the sum of the parts that have samples; None if no part has any."""
     total = None
     for part in parts:
         total = part if total is None else total if part is None else total + part
     return total
 
 
-def sums_of(ensemble: EnsembleReader, X: Any, y: ArrayLike | None = None) -> Sums | None:
-    """Return the sums over the rows of X, in the memory of one block; None if X has no rows."""
+def collect_statistics(ensemble: EnsembleReader, X: Any, y: ArrayLike | None = None) -> Statistics | None:
+    """Return the statistics of all samples, in the memory of one block; None if X has no samples."""
     if np.shape(X)[:1] == (0,):
         return None
     X = ensemble.check(X)
     target = None if y is None else check_length(y, X.shape[0])
-    return add_up(
-        Sums.of(trees, None if target is None else target[i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS])
+    return combine(
+        Statistics.of_block(trees, None if target is None else target[i * BLOCK_SIZE : (i + 1) * BLOCK_SIZE])
         for i, trees in enumerate(ensemble.matrices(X, np.float32))
     )

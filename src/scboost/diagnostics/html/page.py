@@ -1,74 +1,67 @@
-"""A measured model as one HTML page. All names that come from data or models are escaped here or in ``draw``."""
+"""The HTML page of a report: what its templates show."""
 
 from __future__ import annotations
 
-import json
-import re
-from html import escape
-from importlib import resources
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from scboost._arrays import FloatArray
 from scboost._version import __version__
-from scboost.diagnostics._analysis import Measured, TreeCurve
-from scboost.diagnostics._findings import advise
+from scboost.diagnostics._analysis import Analysis
+from scboost.diagnostics._findings import find
+from scboost.diagnostics._frontier import FIRST_TREES, PRUNE, Frontier, FrontierCurve
+from scboost.diagnostics._importance import MAX_FEATURES
+from scboost.diagnostics._plots import draw_calibration, draw_redundancy, plot_energy, plot_frontier, plot_spectrum
+from scboost.diagnostics._redundancy_text import format_percent
 from scboost.diagnostics._scores import Score
-from scboost.diagnostics.html import draw
-from scboost.diagnostics.html.draw import Axis, Line
+from scboost.diagnostics.html import template
+from scboost.diagnostics.html.charts import Chart, correlation_chart, line_chart
 
 _LIBRARY_NAMES = {"sklearn": "scikit-learn", "xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
-_MOST_PARAMETERS = 40
-_MOST_CLASSES = 20
+_MAX_PARAMETERS = 40
+_MAX_CLASSES = 20
+_LOSS_LEVELS = (0.0, 0.01, 0.05, 0.1)  # relative increases of the loss in the table of trees needed
+
+Section = dict[str, Any]
 
 
-def page(found: Measured) -> str:
+def render_page(analysis: Analysis) -> str:
     """Return the whole page, which needs no other file and no network."""
-    parts = {
-        "overview": ("Overview", _overview(found)),
-        "trees": ("Trees needed", _trees(found)),
-        "redundancy": ("Redundancy", _redundancy(found)),
-        "calibration": ("Calibration" if found.facts.classes else "Predictions", _calibration(found)),
-        "features": ("Features", _features(found)),
-    }
-    tabs = "".join(
-        f'<button role="tab" id="tab-{key}" aria-controls="part-{key}" aria-selected="false">{name}</button>'
-        for key, (name, _) in parts.items()
+    facts = analysis.facts
+    per_class = " per class" if facts.n_outputs > 1 else ""
+    trees = _trees(analysis.frontier)
+    return template("report.html").render(
+        title=f"{facts.name} ({_library(analysis)})",
+        lead=(
+            f"{facts.task}; {facts.n_trees:,} trees{per_class}; evaluated on {analysis.n_samples:,} samples with "
+            f"{facts.n_features:,} features"
+        ),
+        version=__version__,
+        sections={
+            "overview": "Overview",
+            "trees": "Number of trees",
+            "redundancy": "Redundancy",
+            "calibration": "Calibration" if facts.classes else "Predictions",
+            "features": "Features",
+        },
+        overview=_overview(analysis),
+        trees=trees,
+        slider=None if analysis.frontier is None or trees is None else _slider(analysis.frontier, trees["charts"][0]),
+        redundancy=_redundancy(analysis),
+        calibration=_calibration(analysis),
+        features=_features(analysis),
     )
-    sections = "".join(
-        f'<section role="tabpanel" id="part-{key}" aria-labelledby="tab-{key}"><h2>{name}</h2>{text}</section>'
-        for key, (name, text) in parts.items()
-    )
-    facts = found.facts
-    outputs = f" for each of {facts.n_outputs} classes" if facts.n_outputs > 1 else ""
-    size = f"{found.n_rows:,} rows, {facts.n_features:,} columns"
-    lead = f"{facts.task}; {facts.n_trees:,} trees{outputs}; measured on {size}"
-    slots = {
-        "title": escape(f"{facts.name} ({_library(found)})"),
-        "lead": escape(lead),
-        "tabs": tabs,
-        "sections": sections,
-        "footer": f"Made by scboost {escape(__version__)}. Measure on rows that the model was not fitted on.",
-        "slider": _json(_stops(found)),
-        "style": _file("page.css"),
-        "script": _file("page.js"),
-    }
-    # One pass: what a slot brings in is not searched for slots.
-    return re.sub(r"{{(\w+)}}", lambda match: slots[match[1]], _file("page.html"))
 
 
-def _file(name: str) -> str:
-    return resources.files("scboost.diagnostics.html").joinpath(name).read_text(encoding="utf-8")
+def render_frame(page: str) -> str:
+    """Return a frame for notebooks, which separates the style of the page from that of the notebook."""
+    return template("frame.html").render(page=page)
 
 
-def _library(found: Measured) -> str:
-    return _LIBRARY_NAMES.get(found.facts.library, found.facts.library)
-
-
-def _json(value: Any) -> str:
-    """Return JSON that cannot end the script element it stands in."""
-    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
+def _library(analysis: Analysis) -> str:
+    return _LIBRARY_NAMES.get(analysis.facts.library, analysis.facts.library)
 
 
 def _number(value: float) -> str:
@@ -77,251 +70,173 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
-def _share(value: float) -> str:
-    return "undefined" if np.isnan(value) else f"{100 * value:.0f}%"
-
-
-def _cards(*cards: tuple[str, str, str]) -> str:
-    inner = "".join(
-        f'<div class="card"><small>{escape(name)}</small><b>{escape(value)}</b><small>{escape(text)}</small></div>'
-        for name, value, text in cards
-    )
-    return f'<div class="cards">{inner}</div>'
-
-
-def _overview(found: Measured) -> str:
-    advice = "".join(
-        f'<div class="advice {one.kind}"><b>{escape(one.title)}.</b> {escape(one.text)}</div>' for one in advise(found)
-    )
-    if found.scores:
-        cards = _cards(*(_score_card(score) for score in found.scores))
-        scores = f'{cards}<p class="quietly">In brackets: 95% of such values on resampled rows lie there.</p>'
-    else:
-        scores = "<p>No targets were given, so there are no scores: pass <code>y</code>, too.</p>"
-    if found.training_scores:
-        rows = "".join(
-            f'<tr><td>{escape(a.name)}</td><td class="number">{_number(a.value)}</td>'
-            f'<td class="number">{_number(b.value)}</td></tr>'
-            for a, b in zip(found.training_scores, found.scores, strict=True)
-        )
-        scores += f"<table><tr><th></th><th>training rows</th><th>these rows</th></tr>{rows}</table>"
-    return f"{scores}{advice}<h3>The model</h3>{_facts(found)}"
+def _overview(analysis: Analysis) -> Section:
+    facts = analysis.facts
+    rows = [("model", facts.name), ("library", _library(analysis)), ("task", facts.task)]
+    if facts.classes:
+        counts = analysis.class_counts
+        names = [f"{label} ({counts[i]:,} samples)" if len(counts) else label for i, label in enumerate(facts.classes)]
+        more = f" and {len(names) - _MAX_CLASSES} more" if len(names) > _MAX_CLASSES else ""
+        rows.append(("classes", ", ".join(names[:_MAX_CLASSES]) + more))
+    return {
+        "scores": [_score_card(score) for score in analysis.scores],
+        "training": [
+            (training.name, _number(training.value), _number(here.value))
+            for training, here in zip(analysis.training_scores, analysis.scores, strict=False)
+        ],
+        "findings": find(analysis),
+        "facts": [*rows, *list(facts.parameters.items())[:_MAX_PARAMETERS]],
+        "has_parameters": bool(facts.parameters),
+    }
 
 
 def _score_card(score: Score) -> tuple[str, str, str]:
     return score.name, _number(score.value), f"[{_number(score.low)}, {_number(score.high)}] {score.meaning}"
 
 
-def _facts(found: Measured) -> str:
-    facts = found.facts
-    rows = [("class", facts.name), ("library", _library(found)), ("predicts", facts.task)]
-    if facts.classes:
-        counts = found.class_counts
-        names = [f"{label} ({counts[i]:,} rows)" if i < len(counts) else label for i, label in enumerate(facts.classes)]
-        more = f" and {len(names) - _MOST_CLASSES} more" if len(names) > _MOST_CLASSES else ""
-        rows.append(("classes", ", ".join(names[:_MOST_CLASSES]) + more))
-    rows += list(facts.parameters.items())[:_MOST_PARAMETERS]
-    cells = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
-    note = "" if facts.parameters else '<p class="quietly">No parameter differs from the default, or none is known.</p>'
-    return f"<table>{cells}</table>{note}"
-
-
-def _tree_axis(curve: TreeCurve) -> Axis:
-    return Axis("trees kept", 1, max(float(curve.sizes[-1]), 2), log=bool(curve.sizes[-1] > 20))
-
-
-def _trees(found: Measured) -> str:
-    curve = found.curve
-    if curve is None:
-        return "<p>This needs targets <code>y</code> on the scale of the model's trees.</p>"
-    T = found.facts.n_trees
-    x = _tree_axis(curve)
-    all_loss, all_score = float(curve.loss[-1]), float(curve.score[-1])
-    if curve.no_pruning:
-        words = f"<p>Pruning could not be tried: {escape(curve.no_pruning)}</p>"
-    elif curve.enough is None:
-        words = (
-            f"<p><b>All {T:,} trees do the work</b>: every pruned set that was tried predicts worse than the whole "
-            "model, by more than chance.</p>"
-        )
-    else:
-        words = (
-            f"<p><b>{curve.enough:,} of {T:,} trees do the work</b>: chosen and re-weighted by <code>prune</code>, "
-            f"their {escape(curve.loss_name)} is within one standard error of the best that was found with any "
-            "number of trees.</p>"
-        )
-    how = (
-        f'<p class="quietly">Trees were chosen on {curve.n_choosing:,} rows and both lines measured on the other '
-        f"{curve.n_scoring:,}. “First trees” is the ensemble cut short"
-        f"{'; the axis of trees is logarithmic' if x.log else ''}.</p>"
-    )
-    shown = [(curve.loss_name, curve.loss, curve.pruned_loss, all_loss)]
-    if not curve.mirrored:
-        shown.append((curve.score_name, curve.score, curve.pruned_score, all_score))
-    charts = "".join(
-        draw.line_chart(
-            f"{name} by number of trees",
-            _curves(curve, first, pruned, reference),
-            x,
-            draw.axis_around(name, first, pruned),
-        )
-        for name, first, pruned, reference in shown
-    )
-    return f'{words}{_slider(curve)}<div class="charts markable">{charts}</div>{how if not curve.no_pruning else ""}'
-
-
-def _curves(curve: TreeCurve, first: FloatArray, pruned: FloatArray, reference: float) -> list[Line]:
-    lines = [Line("first trees", curve.sizes.astype(float), first, "first")]
-    if len(pruned):
-        lines.append(Line("pruned", curve.pruned_sizes.astype(float), pruned, "second", points=True))
-    ends = curve.sizes[[0, -1]].astype(float)
-    lines.append(Line("all trees", ends, np.array([reference, reference]), "quiet"))
-    return lines
-
-
-def _slider(curve: TreeCurve) -> str:
-    if not len(curve.pruned_sizes):
-        return ""
-    sizes = curve.pruned_sizes.tolist()
-    start = sizes.index(curve.enough) if curve.enough is not None else len(sizes) - 1
-    return (
-        '<div class="control"><label for="trees-kept">Trees to keep</label>'
-        f'<input type="range" id="trees-kept" min="0" max="{len(sizes) - 1}" step="1" value="{start}">'
-        '<div id="trees-kept-words" aria-live="polite"></div><code id="trees-kept-call"></code></div>'
-    )
-
-
-def _pair(curve: TreeCurve, loss: float, score: float) -> str:
-    return f"{curve.loss_name} {_number(loss)}" + (f", {curve.score_name} {_number(score)}" * (not curve.mirrored))
-
-
-def _stops(found: Measured) -> list[dict[str, Any]] | None:
-    """Return what the slider says at each of its stops."""
-    curve = found.curve
-    if curve is None or not len(curve.pruned_sizes):
+def _trees(frontier: Frontier | None) -> Section | None:
+    if frontier is None:
         return None
-    places = draw.cursor_places(_tree_axis(curve), curve.pruned_sizes.astype(float))
-    return [
-        {
-            "size": int(size),
-            "at": places[i],
-            "words": (
-                f"{size:,} of {found.facts.n_trees:,} trees. "
-                f"Pruned: {_pair(curve, curve.pruned_loss[i], curve.pruned_score[i])}. "
-                f"The first {size:,}: {_pair(curve, curve.first_loss[i], curve.first_score[i])}."
-            ),
-            "call": f"scboost.prune(model, X_val, y_val, max_trees={size}).model",
-        }
-        for i, size in enumerate(curve.pruned_sizes)
-    ]
+    charts = [line_chart(partial(_draw_frontier, frontier, score=False))]
+    if frontier.loss_name != "error rate":  # of which the accuracy is the complement
+        charts.append(line_chart(partial(_draw_frontier, frontier, score=True)))
+    sizes = _pruned(frontier).n_trees.tolist() if PRUNE in frontier.curves else []
+    return {
+        "unavailable": frontier.unavailable.get(PRUNE, ""),
+        "sufficient": None if frontier.sufficient is None else f"{frontier.sufficient:,}",
+        "n_trees": f"{frontier.n_trees:,}",
+        "loss_name": frontier.loss_name,
+        "start": sizes.index(frontier.sufficient) if frontier.sufficient in sizes else max(len(sizes) - 1, 0),
+        "charts": charts,
+        "methods": list(frontier.curves),
+        "needed": [_trees_needed(frontier, level) for level in _LOSS_LEVELS],
+        "n_selection": frontier.n_selection,
+        "n_evaluation": f"{frontier.n_evaluation:,}",
+        "log_scale": frontier.n_trees > 20,
+    }
 
 
-def _redundancy(found: Measured) -> str:
-    report = found.redundancy
-    T, n = report.n_trees, report.n_rows
-    last = max(1, T // 10)
-    late = float(report.redundancy_ratio[-last:].mean())
-    chance = min((T - 1) / (2 * max(n - 1, 1)), 1.0)
-    held = np.cumsum(report.energy)
-    components = min(int(np.searchsorted(held, 0.9)) + 1, T) if report.energy[0] > 0 else 0
-    words = (
-        f"<p>A tree is redundant as far as its predictions can be put together from those of the trees before it. On "
-        f"average that is <b>{_share(report.redundancy)}</b> of a tree's variation over these rows; in the last tenth "
-        f"of the rounds it is <b>{_share(late)}</b>. Trees without anything in common would show {_share(chance)} by "
-        f"chance on {n:,} rows.</p>"
-    )
-    cards = _cards(
-        ("redundancy", _share(report.redundancy), "mean share of a tree in the span of earlier trees"),
-        ("effective number of trees", _number(round(report.effective_rank, 1)), f"of {T:,}; 1 if all were copies"),
-        ("for 90% of the variation", f"{components:,}", f"directions are enough, of {T:,}"),
-        ("correlation of two trees", _number(round(report.correlation, 3)), "mean of all pairs"),
-    )
-    if T == 1:
-        return cards + "<p>A single tree cannot repeat another.</p>"
-    rounds = Axis("round", 0.5, T + 0.5)
-    components_axis = Axis("direction", 1, T)
-    charts = [
-        draw.stacked_bars(
-            "What each tree repeats, and what is new", report.redundancy_ratio, rounds, ("repeats earlier trees", "new")
-        ),
-        draw.heat_map("Correlation of the trees' predictions", report.correlations),
-        draw.line_chart(
-            "How different the trees are: the spectrum",
-            [Line("strength", np.arange(1.0, T + 1), report.spectrum, "first")],
-            components_axis,
-            Axis("strength of a direction / largest", 0, 1.05),
-        ),
-        draw.line_chart(
-            "Directions that hold the trees' variation",
-            [Line("share held", np.arange(1.0, T + 1), held, "first")],
-            components_axis,
-            Axis("share of the variation", 0, 1.02, percent=True),
-        ),
-    ]
-    many = '<p class="quietly">Means over the classes.</p>' if report.n_outputs > 1 else ""
-    return f'{words}{cards}{many}<div class="charts">{"".join(charts)}</div>'
+def _draw_frontier(frontier: Frontier, ax: Any, *, score: bool) -> None:
+    plot_frontier(frontier, score=score, ax=ax)
 
 
-def _calibration(found: Measured) -> str:
-    calibration = found.calibration
+def _pruned(frontier: Frontier) -> FrontierCurve:
+    return frontier.curves[PRUNE]
+
+
+def _trees_needed(frontier: Frontier, level: float) -> tuple[str, list[str]]:
+    """Return a loss and the number of trees that each method needs for it."""
+    loss = frontier.loss * (1 + level) if frontier.loss > 0 else frontier.loss
+    above = "all trees" if level == 0 else f"{format_percent(level)} above all trees"
+    found = [curve.trees_needed(loss) for curve in frontier.curves.values()]
+    return f"{_number(loss)} ({above})", ["not reached" if n is None else f"{n:,}" for n in found]
+
+
+def _slider(frontier: Frontier, chart: Chart) -> list[dict[str, Any]] | None:
+    """Return the text and the position of the marker at each stop of the slider."""
+    if PRUNE not in frontier.curves:
+        return None
+    pruned, first = _pruned(frontier), frontier.curves[FIRST_TREES]
+    places = next(line["at"] for line in chart.hover["lines"] if line["name"] == PRUNE)
+    stops = []
+    for i, size in enumerate(pruned.n_trees.tolist()):
+        j = first.at(size)
+        stops.append(
+            {
+                "size": size,
+                "at": places[i],
+                "words": (
+                    f"{size:,} of {frontier.n_trees:,} trees. "
+                    f"Pruned: {_loss_and_score(frontier, pruned, i)}. "
+                    f"First {size:,}: {_loss_and_score(frontier, first, j)}."
+                ),
+                "call": f"scboost.prune(model, X_val, y_val, max_trees={size}).model",
+            }
+        )
+    return stops
+
+
+def _loss_and_score(frontier: Frontier, curve: FrontierCurve, i: int) -> str:
+    loss = f"{frontier.loss_name} {_number(curve.loss[i])}"
+    if frontier.loss_name == "error rate":
+        return loss
+    return f"{loss}, {frontier.score_name} {_number(curve.score[i])}"
+
+
+def _redundancy(analysis: Analysis) -> Section:
+    report = analysis.redundancy
+    T = report.n_trees
+    charts: list[Chart] = []
+    if T > 1:
+        charts = [
+            line_chart(lambda ax: draw_redundancy(ax, report), percent=True),
+            correlation_chart(report),
+            line_chart(lambda ax: plot_spectrum(report, labels=["singular value"], ax=ax)),
+            line_chart(lambda ax: plot_energy(report, labels=["explained variance"], ax=ax), percent=True),
+        ]
+    return {
+        "verdict": report.verdict,
+        "cards": [
+            ("redundancy", format_percent(report.redundancy), "mean share of a tree in the span of earlier trees"),
+            ("redundancy, last tenth", format_percent(report.late_redundancy), "of the trees"),
+            ("effective rank", _number(round(report.effective_rank, 1)), f"of {T:,}; 1 if all trees were copies"),
+            ("components for 90 %", f"{report.n_components_90:,}", f"of {T:,}, of the variance of the trees"),
+            ("correlation of two trees", _number(round(report.correlation, 3)), "mean over all pairs"),
+        ],
+        "chance": format_percent(report.chance_redundancy),
+        "n_samples": f"{report.n_samples:,}",
+        "many_outputs": report.n_outputs > 1,
+        "charts": charts,
+    }
+
+
+def _calibration(analysis: Analysis) -> Section | None:
+    calibration = analysis.calibration
     if calibration is None:
-        if found.scores:
-            return "<p>The trees of this model add up to a score that is no probability: nothing can be compared.</p>"
-        return "<p>This needs targets <code>y</code>.</p>"
-    bounds = (calibration.observed, calibration.low, calibration.high)
-    if found.facts.classes:
-        subject = "the second class" if "second" in calibration.subject else "the predicted class"
-        if len(found.facts.classes) == 2:
-            subject = f"class {found.facts.classes[1]}"
-        words = (
-            f"<p>Of rows with a predicted probability of 30%, 30% should come true. Rows are grouped by the predicted "
-            f"probability of {escape(subject)}; lines are 95% intervals. Mean distance from the diagonal: "
-            f"<b>{100 * calibration.error:.1f}%</b>; 95% of perfectly calibrated models would stay below "
-            f"{100 * calibration.error_by_chance:.1f}% on as many rows.</p>"
-        )
-        axes = (Axis("predicted", 0, 1, percent=True), Axis("came true", 0, 1, percent=True))
-        title = "Predicted and observed shares"
-    else:
-        words = (
-            "<p>Rows are grouped by what was predicted; the points are the means of y in each group, with 95% "
-            "intervals. On the diagonal, predictions are right on average.</p>"
-        )
-        limits = draw.around(calibration.predicted, calibration.low, calibration.high)
-        axes = (Axis("predicted", *limits), Axis("mean of y", *limits))
-        title = "Predicted values and means of y"
-    return f'{words}<div class="charts">{draw.intervals(title, calibration.predicted, bounds, axes)}</div>'
+        return None
+    subject = ""
+    if analysis.facts.classes:
+        subject = "the predicted class" if len(analysis.facts.classes) > 2 else f"class {analysis.facts.classes[1]}"
+    return {
+        "subject": subject,
+        "error": format_percent(calibration.error, 1),
+        "by_chance": format_percent(calibration.error_by_chance, 1),
+        "chart": line_chart(lambda ax: draw_calibration(ax, calibration)),
+    }
 
 
-def _features(found: Measured) -> str:
-    features = found.features
-    if features.own is None and features.shuffled is None:
-        return "<p>The library gives no importances; without targets or with over 20 columns none are measured.</p>"
+def _features(analysis: Analysis) -> Section:
+    importance = analysis.importance
     charts = []
-    if features.shuffled is not None:
-        title = f"Rise of the {features.loss_name} when the column is shuffled"
-        largest = float(np.abs(features.shuffled).max()) or 1.0
-        decimals = max(0, 2 - int(np.floor(np.log10(largest))))  # three digits of the largest
-        charts.append(
-            draw.bars(
-                title,
-                features.names,
-                features.shuffled,
-                features.shuffled_error,
-                lambda v: f"{round(v, decimals) + 0.0:,.{decimals}f}",
-            )
-        )
-    if features.own is not None:
-        order = np.argsort(-features.own, kind="stable")
-        names = [features.names[i] for i in order]
-        title = f"Importance given by {_library(found)}, share of all columns"
-        charts.append(draw.bars(title, names, features.own[order], None, lambda v: f"{v:.1%}"))
-    shown = len(features.names)
-    words = (
-        "<p>Shuffling a column shows what the model loses without it, on rows it has not seen; columns that say the "
-        "same can stand in for each other, and then neither looks important.</p>"
-        if features.shuffled is not None
-        else ""
-    )
-    if shown < features.n_features:
-        words += f'<p class="quietly">The {shown} most important of {features.n_features:,} columns.</p>'
-    return f'{words}<div class="charts">{"".join(charts)}</div>'
+    if importance.permutation is not None and importance.permutation_std is not None:
+        largest = float(np.abs(importance.permutation).max()) or 1.0
+        decimals = max(0, 2 - int(np.floor(np.log10(largest))))  # three significant digits of the largest
+        values = [
+            f"{round(mean, decimals) + 0.0:,.{decimals}f} ± {std:,.{decimals}f}"
+            for mean, std in zip(importance.permutation, importance.permutation_std, strict=True)
+        ]
+        title = f"Permutation importance: increase of the {importance.loss_name}"
+        charts.append(_bars(title, importance.names, importance.permutation, values))
+    if importance.native is not None:
+        order = np.argsort(-importance.native, kind="stable")
+        shares = importance.native[order]
+        names = [importance.names[i] for i in order]
+        title = f"Importance computed by {_library(analysis)}, share of all features"
+        charts.append(_bars(title, names, shares, [format_percent(share, 1) for share in shares]))
+    return {
+        "charts": charts,
+        "has_permutation": importance.permutation is not None,
+        "n_shown": len(importance.names),
+        "n_features": importance.n_features,
+        "max_features": MAX_FEATURES,
+    }
+
+
+def _bars(title: str, names: list[str], values: FloatArray, texts: list[str]) -> Section:
+    """Return a list with a bar for each value: names of any length wrap, which they would not in a chart."""
+    largest = float(np.max(np.abs(values))) or 1.0
+    entries = [
+        {"name": name, "width": 100 * max(float(value), 0) / largest, "value": text}
+        for name, value, text in zip(names, values, texts, strict=True)
+    ]
+    return {"title": title, "entries": entries}

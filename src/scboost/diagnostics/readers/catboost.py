@@ -1,11 +1,11 @@
-"""CatBoost's models, read and written."""
+"""Reader of CatBoost models."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -25,7 +25,27 @@ _LINKS = {
 }
 
 
-def _read(model: Any) -> EnsembleReader:
+class _Model(Protocol):
+    """The members of ``catboost.CatBoost`` used here."""
+
+    feature_names_: list[str]
+    classes_: list[Any]
+
+    def is_fitted(self) -> bool: ...
+    def get_scale_and_bias(self) -> tuple[float, Any]: ...
+    def get_tree_leaf_counts(self) -> Any: ...
+    def get_leaf_values(self) -> Any: ...
+    def get_cat_feature_indices(self) -> list[int]: ...
+    def get_text_feature_indices(self) -> list[int]: ...
+    def get_embedding_feature_indices(self) -> list[int]: ...
+    def calc_leaf_indexes(self, data: Any, *, thread_count: int) -> Any: ...
+    def get_param(self, key: str) -> Any: ...
+    def get_all_params(self) -> dict[str, Any]: ...
+    def save_model(self, fname: str, *, format: str) -> None: ...  # noqa: A002 - CatBoost's name
+    def load_model(self, fname: str, *, format: str) -> Any: ...  # noqa: A002
+
+
+def _read(model: _Model) -> EnsembleReader:
     if not model.is_fitted():
         raise NotFittedError(f"This {type(model).__name__} has not been fitted.")
     scale, bias = model.get_scale_and_bias()
@@ -38,7 +58,7 @@ def _read(model: Any) -> EnsembleReader:
 
     def fill(X: Any, out: FloatArray) -> None:
         if isinstance(X, np.ndarray) and not categorical:
-            X = np.asfortranarray(X, np.float32)  # what CatBoost reads anyway, and reads fastest
+            X = np.asfortranarray(X, np.float32)  # CatBoost's own precision and fastest layout
         find(model.calc_leaf_indexes(X, thread_count=model.get_param("thread_count") or -1), out)
 
     names = list(model.feature_names_)
@@ -57,8 +77,8 @@ def _read(model: Any) -> EnsembleReader:
     )
 
 
-def _loss_function(model: Any) -> str:
-    """Return the loss without its options; a sum of models (``sum_models``) has none."""
+def _loss_function(model: _Model) -> str:
+    """Return the name of the loss without options; empty for a sum of models (``sum_models``)."""
     from catboost import CatBoostError
 
     try:
@@ -68,12 +88,12 @@ def _loss_function(model: Any) -> str:
     return str(parameters.get("loss_function", "")).partition(":")[0]
 
 
-def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Any:
-    """Scale the leaves in CatBoost's JSON, which can lose any tree: CatBoost itself drops them from the ends only."""
+def _write(model: _Model, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> _Model:
+    """Scale the leaves in CatBoost's JSON format; CatBoost's own ``shrink`` drops trees from both ends only."""
     if model.get_text_feature_indices() or model.get_embedding_feature_indices():
         raise ValueError(
-            "CatBoost writes models with text or embedding columns only in its binary format, in which trees cannot be "
-            "changed: reweight and prune do not support them."
+            "reweight and prune do not support CatBoost models with text or embedding features: CatBoost writes them "
+            "only in its binary format, in which trees cannot be changed."
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"

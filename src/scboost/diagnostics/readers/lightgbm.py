@@ -1,11 +1,11 @@
-"""LightGBM's models, read and written through their text."""
+"""Reader of LightGBM models, which are read and written through LightGBM's text format."""
 
 from __future__ import annotations
 
 import copy
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,31 +14,56 @@ from scboost._arrays import FloatArray, IntArray
 from scboost.diagnostics._registry import Reader, instances
 from scboost.diagnostics._tree_matrix import EnsembleReader, gather
 
-_is_booster = instances("lightgbm", "Booster")
+
+class _Booster(Protocol):
+    """The methods of ``lightgbm.Booster`` used here."""
+
+    def model_to_string(self, *, num_iteration: int | None) -> str: ...
+    def num_model_per_iteration(self) -> int: ...
+    def feature_name(self) -> list[str]: ...
+    def num_feature(self) -> int: ...
+    def predict(self, data: Any, *, pred_leaf: bool, num_iteration: int | None) -> Any: ...
 
 
-def _booster(model: Any) -> Any:
+class _Model(Protocol):
+    """The members of LightGBM's scikit-learn estimators used here."""
+
+    booster_: _Booster
+    _Booster: _Booster
+    _best_iteration: int
+
+    def set_params(self, **params: Any) -> _Model: ...
+
+
+_matches_booster = instances("lightgbm", "Booster")
+
+
+def _is_booster(model: _Booster | _Model) -> TypeGuard[_Booster]:
+    return _matches_booster(model)
+
+
+def _booster(model: _Booster | _Model) -> _Booster:
     if _is_booster(model):
         return model
     check_is_fitted(model)
-    return model.booster_
+    return cast("_Model", model).booster_
 
 
 class _Text:
-    """A model's text, cut into its header, its trees and the rest, and the leaf values of the trees.
+    """A model in text format, split into header, trees and footer, with the leaf values of the trees.
 
     Attributes
     ----------
     average : bool
         Whether the trees are averaged.
     base : ndarray of shape (K,)
-        Training mean of the first tree of each output: LightGBM keeps its base score in those leaves, and in those of
-        every tree if they are averaged.
+        Mean of the first tree of each output over the training samples: LightGBM adds its base score to these leaves,
+        and to those of every tree if the trees are averaged.
     values : list of ndarray
-        Leaf values of each tree, without the base.
+        Leaf values of each tree, without the base score.
     """
 
-    def __init__(self, booster: Any) -> None:
+    def __init__(self, booster: _Booster) -> None:
         # num_iteration=None means "up to the best iteration", here as in predict
         text = booster.model_to_string(num_iteration=None)
         self.head, *self.trees = re.split(r"^(?=Tree=\d+$)", text, flags=re.MULTILINE)
@@ -75,18 +100,18 @@ class _Text:
         return {"multiclass": "softmax", "quantile": "quantile"}.get(name, "other")
 
     def with_trees(self, kept: IntArray, values: Sequence[FloatArray]) -> str:
-        """Return a text with other leaf values of the kept trees only, which are added up."""
+        """Return the text of a model that sums the kept trees with other leaf values."""
         trees = []
         for i, (c, leaves) in enumerate(zip(kept, values, strict=True)):
             text = " ".join(f"{value:.17g}" for value in leaves)
             tree = re.sub(r"^Tree=\d+$", f"Tree={i}", self.trees[c], count=1, flags=re.MULTILINE)
             trees.append(re.sub(r"^leaf_value=.*$", f"leaf_value={text}", tree, count=1, flags=re.MULTILINE))
-        # without their sizes LightGBM parses the trees one after the other
+        # without tree_sizes, LightGBM parses the trees sequentially
         head = re.sub(r"^(tree_sizes=.*|average_output)\n", "", self.head, flags=re.MULTILINE)
         return head + "".join(trees) + self.tail
 
 
-def _read(model: Any) -> EnsembleReader:
+def _read(model: _Booster | _Model) -> EnsembleReader:
     booster = _booster(model)
     text = _Text(booster)
     find = gather([leaf[:, None] for leaf in text.values])
@@ -113,8 +138,8 @@ def _read(model: Any) -> EnsembleReader:
     )
 
 
-def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Any:
-    """Scale the leaves of the kept trees; the first round carries the intercept."""
+def _write(model: _Booster | _Model, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> _Booster | _Model:
+    """Scale the leaves of the kept trees; the intercept is added to those of the first round."""
     import lightgbm
 
     text = _Text(_booster(model))
@@ -122,11 +147,11 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
     columns = (kept[:, None] * K + np.arange(K)).ravel()
     values = [text.values[c] * w for c, w in zip(columns, weights.ravel(), strict=True)]
     values[:K] = [leaves + by for leaves, by in zip(values, intercept, strict=False)]
-    booster = lightgbm.Booster(model_str=text.with_trees(columns, values))
+    booster: _Booster = lightgbm.Booster(model_str=text.with_trees(columns, values))
     if _is_booster(model):
         return booster
-    new = copy.copy(model).set_params(n_estimators=len(kept))
-    new._Booster = booster  # noqa: SLF001  (LightGBM's wrappers have no public way in)
+    new = copy.copy(cast("_Model", model)).set_params(n_estimators=len(kept))
+    new._Booster = booster  # noqa: SLF001  (the estimators of LightGBM have no public setter)
     new._best_iteration = 0  # noqa: SLF001
     return new
 

@@ -1,10 +1,11 @@
-"""scikit-learn's ensembles, read, and written as trees with weights of their own."""
+"""Reader of scikit-learn ensembles, and the estimator of their re-weighted trees."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +22,75 @@ from scboost.diagnostics._registry import Reader, instances, read_ensemble
 from scboost.diagnostics._tree_matrix import EnsembleReader, gather
 
 
-def _read_gradient_boosting(model: Any) -> EnsembleReader:
+class _Tree(Protocol):
+    """The members of ``sklearn.tree._tree.Tree`` used here."""
+
+    value: FloatArray
+
+    def predict(self, X: Any) -> FloatArray: ...
+
+
+class _Learner(Protocol):
+    """A fitted learner of an ensemble."""
+
+    tree_: _Tree
+
+    def predict(self, X: Any) -> Any: ...
+
+
+class _Model(Protocol):
+    """The public members shared by all ensembles."""
+
+    n_features_in_: int
+
+
+class _GradientBoosting(_Model, Protocol):
+    """The members of ``GradientBoosting*`` used here."""
+
+    init_: object
+    loss: str
+    learning_rate: float
+    estimators_: npt.NDArray[Any]
+
+    def _raw_predict_init(self, X: FloatArray) -> FloatArray: ...
+
+
+class _HistGradientBoosting(_Model, Protocol):
+    """The members of ``HistGradientBoosting*`` used here, most of which are private."""
+
+    loss: str
+    _predictors: list[Any]
+    _bin_mapper: Any
+    _baseline_prediction: Any
+    _preprocessor: Any
+
+    def _preprocess_X(self, X: Any, *, reset: bool) -> FloatArray: ...
+
+
+class _Forest(_Model, Protocol):
+    """The members of ``RandomForest*`` and ``ExtraTrees*`` used here."""
+
+    estimators_: list[_Learner]
+
+    def apply(self, X: Any) -> IntArray: ...
+
+
+class _AdaBoost(_Model, Protocol):
+    """The members of ``AdaBoost*`` used here."""
+
+    estimators_: list[_Learner]
+    estimator_weights_: FloatArray
+
+
+def _read_gradient_boosting(model: _GradientBoosting) -> EnsembleReader:
     constant = model.init_ == "zero" or (
         isinstance(model.init_, DummyClassifier | DummyRegressor)
         and model.init_.strategy not in {"stratified", "uniform"}
     )
     if not constant:
         raise ValueError(
-            f"init={model.init_!r} predicts a different start for each row, so the margin is not a sum of trees."
+            f"init={model.init_!r} predicts a different initial score for each sample, so the raw score is not a sum "
+            "of trees."
         )
     trees = model.estimators_.ravel()
     K = model.estimators_.shape[1]
@@ -45,15 +107,15 @@ def _read_gradient_boosting(model: Any) -> EnsembleReader:
         link = "softmax"
     else:
         link = "logit" if model.loss == "log_loss" else "vote"
-    row = np.zeros((1, model.n_features_in_), np.float32)
-    start = model._raw_predict_init(row)[0]  # noqa: SLF001  (no public access)
+    sample = np.zeros((1, model.n_features_in_), np.float32)
+    start = model._raw_predict_init(sample)[0]  # noqa: SLF001  (no public access)
     weights = np.full(len(trees), float(model.learning_rate))
     return EnsembleReader(
         fill, weights, np.asarray(start), np.zeros(len(trees)), "sklearn", link, classes, model.n_features_in_
     )
 
 
-def _read_hist_gradient_boosting(model: Any) -> EnsembleReader:
+def _read_hist_gradient_boosting(model: _HistGradientBoosting) -> EnsembleReader:
     from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
     predictors = [tree for trees in model._predictors for tree in trees]  # noqa: SLF001  (no public access)
@@ -77,13 +139,13 @@ def _read_hist_gradient_boosting(model: Any) -> EnsembleReader:
     return replace(reader, needs_table=has_categories and hasattr(model, "feature_names_in_"))
 
 
-def _read_forest(model: Any) -> EnsembleReader:
+def _read_forest(model: _Forest) -> EnsembleReader:
     classes = getattr(model, "classes_", None)
     trees = [tree.tree_ for tree in model.estimators_]
     if classes is None:
         values = [tree.value[:, :, 0] for tree in trees]
     elif isinstance(classes, list):
-        raise ValueError("Forests that predict several labels at once are not supported.")
+        raise ValueError("Multi-output forests are not supported.")
     else:
         values = [tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True) for tree in trees]
         if len(classes) == 2:
@@ -103,7 +165,7 @@ def _read_forest(model: Any) -> EnsembleReader:
     return EnsembleReader(fill, weights, zero, centers, "sklearn", link, classes, d, average=True)
 
 
-def _read_adaboost(model: Any) -> EnsembleReader:
+def _read_adaboost(model: _AdaBoost) -> EnsembleReader:
     learners = model.estimators_
     weights = np.asarray(model.estimator_weights_[: len(learners)], np.float64)
     weights = weights / weights.sum()
@@ -135,17 +197,17 @@ def _read_adaboost(model: Any) -> EnsembleReader:
 
 
 def _without_names(X: Any) -> Any:
-    """Return X without column names: AdaBoost's learners were fitted without."""
+    """Return X without column names, as AdaBoost passes it to its learners."""
     return X.to_numpy() if hasattr(X, "to_numpy") else X
 
 
-def _root_value(learner: Any) -> float:
+def _root_value(learner: _Learner) -> float:
     if not hasattr(learner, "tree_"):
-        raise ValueError(f"AdaBoostRegressor's learners must be trees, got {type(learner).__name__}.")
+        raise ValueError(f"The learners of AdaBoostRegressor must be trees, got {type(learner).__name__}.")
     return float(learner.tree_.value[0].ravel()[0])
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[Any], EnsembleReader]] = {
     "HistGradientBoosting": _read_hist_gradient_boosting,
     "GradientBoosting": _read_gradient_boosting,
     "RandomForest": _read_forest,
@@ -154,31 +216,32 @@ _KINDS = {
 }
 
 
-def _kind(model: Any) -> str | None:
+def _kind(model: object) -> str | None:
     for kind in _KINDS:
         if instances("sklearn.ensemble", f"{kind}Classifier", f"{kind}Regressor")(model):
             return kind
     return None
 
 
-def _read(model: Any) -> EnsembleReader:
+def _read(model: _Model) -> EnsembleReader:
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     reader = _KINDS[_kind(model) or ""](model)
     return replace(reader, feature_names=None if names is None else list(names))
 
 
-def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> WeightedTrees:
-    """Keep a copy of the ensemble without the dropped trees; its class has no place for the weights."""
-    base = copy.copy(model)
+def _write(model: _Model, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> WeightedTrees:
+    """Copy the ensemble without the dropped trees; the weights are kept outside, its class cannot store them."""
+    base: Any = copy.copy(model)
+    old: Any = model
     if hasattr(base, "_predictors"):
-        base._predictors = [model._predictors[t] for t in kept]  # noqa: SLF001  (no public access)
-    elif isinstance(model.estimators_, np.ndarray):
-        base.estimators_ = model.estimators_[kept]
+        base._predictors = [old._predictors[t] for t in kept]  # noqa: SLF001  (no public access)
+    elif isinstance(old.estimators_, np.ndarray):
+        base.estimators_ = old.estimators_[kept]
     else:
-        base.estimators_ = [model.estimators_[t] for t in kept]
+        base.estimators_ = [old.estimators_[t] for t in kept]
     if hasattr(base, "estimator_weights_"):
-        base.estimator_weights_ = model.estimator_weights_[kept]
+        base.estimator_weights_ = old.estimator_weights_[kept]
     return WeightedTrees(base, weights.ravel(), intercept)
 
 
@@ -187,30 +250,31 @@ def _classifies(model: WeightedTrees) -> bool:
 
 
 class WeightedTrees(BaseEstimator):  # type: ignore[misc]
-    """Trees of a scikit-learn ensemble, summed with other weights: a classifier or a regressor, as the ensemble is.
+    """Trees of a scikit-learn ensemble with other weights: a classifier or regressor like the ensemble itself.
 
-    It is fitted already: ``fit`` changes nothing and a clone is the estimator itself, as with
+    It is already fitted: ``fit`` does nothing and a clone is the estimator itself, as for
     :class:`sklearn.frozen.FrozenEstimator`.
 
     Parameters
     ----------
     base : object
-        A fitted ensemble of scikit-learn that has the kept trees only.
+        A fitted scikit-learn ensemble with the kept trees only.
     column_weights : ndarray of shape (T * K,)
         Weights of its trees; see :class:`TreeMatrix`.
     intercepts : ndarray of shape (K,)
-        The margin is the weighted sum plus these: log-odds for classes, the value for regression.
+        Intercepts of the raw score, which is the log-odds for classifiers and the prediction for regressors.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, of classifiers only.
+        Class labels; classifiers only.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        If the ensemble was fitted on a table.
+        Feature names, if the ensemble was fitted on a table.
     """
 
-    def __init__(self, base: Any, column_weights: FloatArray, intercepts: FloatArray) -> None:
+    def __init__(self, base: _Model, column_weights: FloatArray, intercepts: FloatArray) -> None:
         self.base = base
         self.column_weights = column_weights
         self.intercepts = intercepts
@@ -250,7 +314,7 @@ class WeightedTrees(BaseEstimator):  # type: ignore[misc]
         return _write(self.base, kept, weights, intercept)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WeightedTrees:  # noqa: ARG002 - the usual signature
-        """Do nothing: trees and weights are what they are."""
+        """Return the estimator unchanged."""
         return self
 
     def _margin(self, X: Any) -> FloatArray:
@@ -258,25 +322,25 @@ class WeightedTrees(BaseEstimator):  # type: ignore[misc]
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the margin, of shape (n,) or (n, n_classes)."""
+        """Return the raw score, of shape (n_samples,) or (n_samples, n_classes)."""
         return self._margin(X)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the classes, of shape (n, n_classes)."""
+        """Return the class probabilities, of shape (n_samples, n_classes)."""
         F = self._margin(X)
         if F.ndim == 2:
             return np.asarray(special.softmax(F, axis=1))
         return np.stack([special.expit(-F), special.expit(F)], axis=1)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return labels or values, of shape (n,)."""
+        """Return class labels or values, of shape (n_samples,)."""
         if not _classifies(self):
             return self._margin(X)
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of a classifier, the R^2 of a regressor."""
+        """Return the accuracy of a classifier or the R^2 of a regressor."""
         measure = accuracy_score if _classifies(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 

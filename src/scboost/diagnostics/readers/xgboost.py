@@ -1,9 +1,9 @@
-"""XGBoost's models, read and written."""
+"""Reader of XGBoost models."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,6 +13,11 @@ from scboost._arrays import FloatArray, IntArray
 from scboost._model.document import Document, scaled
 from scboost.diagnostics._registry import Reader, instances
 from scboost.diagnostics._tree_matrix import EnsembleReader
+
+if TYPE_CHECKING:
+    import xgboost
+
+    Model = xgboost.Booster | xgboost.XGBModel
 
 _LINKS = {
     "binary:logistic": "logit",
@@ -24,22 +29,21 @@ _LINKS = {
     "reg:quantileerror": "quantile",
 }
 
-
 _is_booster = instances("xgboost", "Booster")
 
 
-def _used_booster(model: Any) -> Any:
+def _used_booster(model: Model) -> xgboost.Booster:
     """Return the Booster with the trees that the model's own ``predict`` uses."""
-    if _is_booster(model):
+    if not hasattr(model, "get_booster"):
         return model
     check_is_fitted(model)
-    booster = model.get_booster()
-    # Of whatever stopped the fit: a parameter, a callback, or the fit of a model that was loaded from a file.
+    booster: xgboost.Booster = model.get_booster()
+    # Set by early stopping through a parameter or a callback, also before the model was saved and loaded.
     best = booster.attr("best_iteration")
     return booster if best is None else booster[: int(best) + 1]
 
 
-def _read(model: Any) -> EnsembleReader:
+def _read(model: Model) -> EnsembleReader:
     booster = _used_booster(model)
     document = Document.of(booster)
     if not document.trees:
@@ -63,13 +67,13 @@ def _read(model: Any) -> EnsembleReader:
         _LINKS.get(document.objective, "other"),
         getattr(model, "classes_", None),
         booster.num_features(),
-        booster.feature_names,
+        None if booster.feature_names is None else list(booster.feature_names),
         needs_table=bool(document.model.get("cats", {}).get("enc")),
     )
 
 
-def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Any:
-    """Scale the leaves of the kept trees; the first round carries what the intercept has changed by."""
+def _write(model: Model, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Model:
+    """Scale the leaves of the kept trees; the change of the intercept is added to those of the first round."""
     document = Document.of(_used_booster(model))
     order = document.by_round().reshape(-1, len(intercept))
     shift = np.zeros_like(weights)
@@ -78,12 +82,12 @@ def _write(model: Any, kept: IntArray, weights: FloatArray, intercept: FloatArra
         scaled(document.trees[tree], float(weight), float(by))
         for tree, weight, by in zip(order[kept].flat, weights.flat, shift.flat, strict=True)
     ]
-    # The attributes are about rounds that may be gone, such as the best one.
+    # The attributes refer to rounds that may have been dropped, such as best_iteration.
     changed = document.with_trees(trees, list(range(len(intercept))) * len(kept)).with_learner(attributes={})
     if _is_booster(model):
         return changed.booster()
-    new = clone(model)
-    # DART's weights are in the leaves now.
+    new: xgboost.XGBModel = clone(model)
+    # DART's weights are part of the leaves now.
     new.set_params(n_estimators=len(kept), booster=None, early_stopping_rounds=None, num_parallel_tree=None)
     new.load_model(bytearray(changed.encode()))
     return new

@@ -32,7 +32,7 @@
     return best;
   }
 
-  // What is under the pointer, in words below the chart.
+  // The values under the pointer, below the chart.
   for (const figure of document.querySelectorAll("[data-hover]")) {
     const data = JSON.parse(figure.dataset.hover);
     const svg = figure.querySelector("svg");
@@ -44,10 +44,10 @@
       const x = (event.clientX - box.left) * scale;
       const y = (event.clientY - box.top) * scale;
       if (data.map) {
-        const [left, top, side] = data.box;
+        const [left, top, width, height] = data.box;
         const n = data.map.length;
-        const i = Math.floor((y - top) / side * n);
-        const j = Math.floor((x - left) / side * n);
+        const i = Math.floor((y - top) / height * n);
+        const j = Math.floor((x - left) / width * n);
         if (i < 0 || j < 0 || i >= n || j >= n) { readout.textContent = ""; return; }
         const name = (k) => {
           const first = data.edges[k] + 1, last = data.edges[k + 1];
@@ -74,7 +74,7 @@
     });
   }
 
-  // The slider that names a number of trees and the call that keeps them.
+  // The slider of the number of trees, with the call that prunes to it.
   const slider = document.getElementById("trees-kept");
   const stops = JSON.parse(document.getElementById("slider-data").textContent);
   if (slider && stops) {

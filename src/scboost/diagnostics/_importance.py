@@ -1,0 +1,133 @@
+"""Feature importance: that of the library, and permutation importance on held-out samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray, IntArray
+from scboost.diagnostics._predictions import predict_from_margin
+from scboost.diagnostics._tree_matrix import EnsembleReader, column_names, take_samples
+
+_MIN_SAMPLES, _MAX_SAMPLES = 200, 1_000
+_MAX_VALUES = 10_000_000  # tree predictions over all permutations
+MAX_FEATURES = 20
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Importance of the features.
+
+    Attributes
+    ----------
+    names : list of str
+        Feature names, the most important first.
+    native : ndarray of shape (n_shown,) or None
+        Importance computed by the library, as shares; None if it has none.
+    permutation : ndarray of shape (n_shown,) or None
+        Increase of the loss when the feature is permuted; None if it was not computed.
+    permutation_std : ndarray of shape (n_shown,) or None
+        Standard deviation over the repeats.
+    loss_name : str
+        Name of the loss.
+    n_features : int
+        Number of features of the model.
+    """
+
+    names: list[str]
+    native: FloatArray | None
+    permutation: FloatArray | None
+    permutation_std: FloatArray | None
+    loss_name: str
+    n_features: int
+
+
+def compute_importance(
+    model: object, X: Any, y: npt.NDArray[Any] | None, reader: EnsembleReader, rng: np.random.Generator
+) -> Importance:
+    """Compute the importance of at most 20 features, permutation importance only if y is given."""
+    d = reader.n_features
+    names = reader.feature_names or column_names(X) or [f"feature {j}" for j in range(d)]
+    native = _native_importance(model, names)
+    ranked = np.arange(d) if native is None else np.argsort(-native, kind="stable")
+    shown = ranked[:MAX_FEATURES] if native is not None or d <= MAX_FEATURES else ranked[:0]
+    mean = std = None
+    loss_name = ""
+    permute = _column_permuter(X)
+    if y is not None and permute is not None and len(shown):
+        loss_name, increases = _permutation_increases(X, y, reader, shown, permute, rng)
+        order = np.argsort(-increases.mean(axis=1), kind="stable")
+        shown, increases = shown[order], increases[order]
+        mean, std = increases.mean(axis=1), increases.std(axis=1)
+    return Importance([names[j] for j in shown], None if native is None else native[shown], mean, std, loss_name, d)
+
+
+Permute = Callable[[Any, int, npt.NDArray[np.intp]], Any]
+
+
+def _permutation_increases(
+    X: Any, y: npt.NDArray[Any], reader: EnsembleReader, features: IntArray, permute: Permute, rng: np.random.Generator
+) -> tuple[str, FloatArray]:
+    """Return the name of the loss and its increases, of shape (n_features, n_repeats)."""
+    affordable = _MAX_VALUES // (len(features) * _REPEATS * len(reader.column_weights))
+    rows = rng.permutation(len(y))[: int(np.clip(affordable, _MIN_SAMPLES, _MAX_SAMPLES))]
+    X_some, y_some = take_samples(X, rows), y[rows]
+
+    def evaluate(X: Any) -> tuple[str, float]:
+        trees = reader.matrix(X, np.float32, len(rows))
+        predictions = predict_from_margin(trees, trees.margin(), y_some)
+        return predictions.loss_name, float(predictions.pointwise_loss().mean())
+
+    loss_name, before = evaluate(X_some)
+    increases = np.array(
+        [
+            [evaluate(permute(X_some, int(j), rng.permutation(len(rows))))[1] - before for _ in range(_REPEATS)]
+            for j in features
+        ]
+    )
+    return loss_name, increases
+
+
+def _native_importance(model: object, names: list[str]) -> FloatArray | None:
+    """Return the importance computed by the library as shares; None if it has none."""
+    if hasattr(model, "get_score"):  # xgboost.Booster
+        gains = model.get_score(importance_type="total_gain")
+        keys = names if getattr(model, "feature_names", None) is not None else [f"f{j}" for j in range(len(names))]
+        values = np.array([gains.get(key, 0.0) for key in keys])
+    elif hasattr(model, "feature_importance"):  # lightgbm.Booster
+        values = np.asarray(model.feature_importance(importance_type="gain"), np.float64)
+    else:
+        values = np.asarray(getattr(model, "feature_importances_", ()), np.float64)
+    if values.shape != (len(names),) or not np.isfinite(values).all() or values.sum() <= 0:
+        return None
+    return np.asarray(values / values.sum())
+
+
+def _column_permuter(X: Any) -> Permute | None:
+    """Return a function that permutes a column; None for types other than arrays, pandas and pyarrow tables."""
+    if hasattr(X, "iloc"):
+        return _permute_pandas
+    if hasattr(X, "column_names"):
+        return _permute_arrow
+    return _permute_array if isinstance(X, np.ndarray) else None
+
+
+def _permute_pandas(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
+    X = X.copy()
+    X.isetitem(j, X.iloc[order, j].set_axis(X.index))
+    return X
+
+
+def _permute_arrow(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
+    return X.set_column(j, X.field(j), X.column(j).take(order))
+
+
+def _permute_array(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
+    X = X.copy()
+    X[:, j] = X[order, j]
+    return X
