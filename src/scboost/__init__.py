@@ -5,6 +5,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 :mod:`scboost.weighting`.
 """
 
+from scboost._compress.compression import compress
 from scboost._model.check import check_model
 from scboost._version import __version__ as __version__
 from scboost.diagnostics import prune, redundancy_report, report, reweight, tree_matrix
@@ -20,6 +21,7 @@ __all__ = [
     "SCBoostClassifier",
     "SCBoostRegressor",
     "check_model",
+    "compress",
     "encode_features",
     "load_model",
     "prune",

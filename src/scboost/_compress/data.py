@@ -1,0 +1,137 @@
+"""Where the teacher is asked: real samples, synthetic ones, and those for the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scboost._compress.families import Family
+from scboost._compress.growth import Problem
+from scboost._compress.samples import Samples
+from scboost._compress.synthetic import Munge
+from scboost._compress.teachers import Teacher
+from scboost._compress.types import Float32, Float64, Indices, Mask
+
+_MOST_REAL = 50_000
+_SYNTHETIC_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 4, 20_000, 100_000
+_VALIDATION_SHARE = 0.1
+_MOST_CERTIFYING = 5_000
+
+
+@dataclass(frozen=True)
+class Certifying:
+    """Samples for the certificate: the student's view, the teacher's raw scores, and targets as the loss takes them."""
+
+    X: Float32
+    raw: Float64
+    y: Float64 | None
+
+
+@dataclass(frozen=True)
+class Data:
+    """Real samples to fit, those among them that validate, and those for the certificate."""
+
+    fitting: Samples
+    validating: Mask
+    certifying: Certifying
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Unit of the student's raw scores, of shape (K,), and the teacher's mean score in regression."""
+
+    scale: Float64
+
+
+def split_samples(
+    samples: Samples, y: Any, given: tuple[Any, Any], fraction: float, teacher: Teacher, rng: np.random.Generator
+) -> Data:
+    """Hold out samples for the certificate, unless they are `given` with their targets, and mark validation samples."""
+    X_certify, y_certify = given
+    n = len(samples)
+    target = None if y is None else _target(y, n, teacher, "y")
+    order = rng.permutation(n)
+    if X_certify is None:
+        n_held = min(max(round(fraction * n), 1), _MOST_CERTIFYING)
+        held, order = order[:n_held], order[n_held:]
+        certify_on, target = samples.take(held), None if target is None else target[held]
+    else:
+        certify_on = samples.like(X_certify, "X_certify")
+        target = None if y_certify is None else _target(y_certify, len(certify_on), teacher, "y_certify")
+    kept = np.sort(order[:_MOST_REAL])
+    validating = np.zeros(len(kept), dtype=bool)
+    validating[rng.permutation(len(kept))[: max(round(_VALIDATION_SHARE * len(kept)), 1)]] = True
+    certifying = Certifying(certify_on.matrix.astype(np.float32), teacher.raw(certify_on.X), target)
+    return Data(samples.take(kept), validating, certifying)
+
+
+def _target(y: Any, n: int, teacher: Teacher, name: str) -> Float64:
+    """Return targets as numbers: positions among the classes, or values."""
+    values = np.asarray(y)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}; it must be ({n},), one value for each sample.")
+    if teacher.classes is None:
+        return values.astype(np.float64)
+    place = {label: k for k, label in enumerate(teacher.classes.tolist())}
+    unknown = sorted({str(label) for label in values.tolist() if label not in place})
+    if unknown:
+        raise ValueError(f"{name} has labels {unknown} that the model does not know: {teacher.classes.tolist()}.")
+    return np.array([place[label] for label in values.tolist()], dtype=np.float64)
+
+
+def ask_teacher(
+    data: Data, teacher: Teacher, given: Any, n_synthetic: int | str, rng: np.random.Generator
+) -> tuple[Problem, Problem, Unit, int]:
+    """Ask the teacher on real and synthetic samples; return those to fit and those to validate on."""
+    real = data.fitting
+    n = len(real)
+    wanted = (
+        min(max(_SYNTHETIC_SHARE * n, _FEWEST_SYNTHETIC), _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic
+    )
+    n_drawn = int(wanted)
+    validating = data.validating
+    if given is None or callable(given):
+        parts = [
+            _drawn(real, given, rows, size, rng)
+            for rows, size in (
+                (np.flatnonzero(~validating), n_drawn),
+                (np.flatnonzero(validating), max(n_drawn // 10, 1)),
+            )
+        ]
+        synthetic, extra = parts
+    else:
+        every = real.like(given, "X_synthetic")
+        cut = rng.permutation(len(every))
+        n_extra = max(len(every) // 10, 1)
+        extra, synthetic = every.take(cut[:n_extra]), every.take(cut[n_extra:])
+    raw = teacher.raw(real.X)
+    if not np.isfinite(raw).all():
+        raise ValueError("The model's raw score is not finite on X.")
+    blocks = [(real.matrix[~validating], raw[:, ~validating]), (real.matrix[validating], raw[:, validating])]
+    problems = []
+    for (values, scores), drawn in zip(blocks, (synthetic, extra), strict=True):
+        more = [] if drawn is None else [drawn]
+        X = np.concatenate([values, *(part.matrix for part in more)])
+        target = np.concatenate([scores, *(teacher.raw(part.X) for part in more)], axis=1)
+        problems.append(Problem(X.astype(np.float32), target))
+    fitting, validation = problems
+    unit = _unit(fitting.target, teacher.family)
+    for problem in problems:
+        problem.target = problem.target / unit.scale[:, None]
+    return fitting, validation, unit, 0 if synthetic is None else len(synthetic)
+
+
+def _drawn(real: Samples, generator: Any, among: Indices, size: int, rng: np.random.Generator) -> Samples | None:
+    if size == 0:
+        return None
+    if generator is not None:
+        return real.like(generator(size, rng), "the result of X_synthetic")
+    return real.joined(Munge(real.matrix, real.categorical).draw(size, rng, among))
+
+
+def _unit(target: Float64, family: Family) -> Unit:
+    """Return the unit in which a regression target has variance 1; other raw scores have a unit of their own."""
+    scale = target.std(axis=1) if family.link == "identity" else np.ones(len(target))
+    return Unit(np.where(scale > 0, scale, 1.0))

@@ -1,0 +1,247 @@
+"""Orthogonal growth: each tree is grown on the residual of the joint fit of all leaves before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from scboost._compress.families import Family
+from scboost._compress.leaves import JointFit, Leaves
+from scboost._compress.trees import apply_tree
+from scboost._compress.types import Float32, Float64, Indices, Mask
+from scboost._model.document import Tree
+
+_TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
+_TOLERANCE, _STEPS = 1e-2, 2  # of the joint fit after each round
+_LAST_TOLERANCE, _LAST_STEPS = 1e-3, 10
+_EXACT = 1e-10  # relative divergence below which there is nothing left to fit
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one growth.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Trees of each output.
+    max_leaves : int
+        Leaves of a tree.
+    ridge : float
+        Penalty of leaf values in the joint fit, in units of a sample's Hessian.
+    min_child_weight : float
+        Smallest sum of Hessians in a leaf.
+    """
+
+    n_rounds: int
+    max_leaves: int
+    ridge: float = 3.0
+    min_child_weight: float = 4.0
+
+
+class Grower(Protocol):
+    """Grows trees on fixed samples."""
+
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
+        """Grow one tree for each output.
+
+        Parameters
+        ----------
+        residual, hessian : ndarray of shape (K, n)
+            A tree h minimises ``sum(hessian * (residual / hessian - h)^2)``.
+
+        Returns
+        -------
+        list of (Tree, ndarray of shape (n,))
+            Trees, and the leaf of each sample as a position among the tree's leaves.
+        """
+
+
+class XGBoostGrower:
+    """Leaf-wise histogram trees of XGBoost.
+
+    Parameters
+    ----------
+    X : ndarray of float32 of shape (n, d)
+        Samples, with category codes.
+    categorical : ndarray of shape (d,)
+        Which features are categories.
+    n_outputs : int
+        K.
+    settings : Settings
+        Size of the trees.
+    n_jobs : int
+        Threads.
+    """
+
+    def __init__(self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_jobs: int) -> None:
+        from scboost.xgb.engine import XGBoostEngine
+
+        params = {
+            "max_depth": 0,
+            "max_leaves": settings.max_leaves,
+            "grow_policy": "lossguide",
+            "lambda": _TREE_RIDGE,
+            "min_child_weight": settings.min_child_weight,
+        }
+        mask = categorical if categorical.any() else None
+        self._engine = XGBoostEngine(X, n_outputs, params, categorical=mask, category_groups=True, n_jobs=n_jobs)
+
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
+        """Grow one tree for each output; see :class:`Grower`."""
+        learners = self._engine.grow(residual.astype(np.float32), hessian.astype(np.float32), seed=0)
+        grown = []
+        for learner in learners:
+            if learner.leaf is None:
+                raise RuntimeError("the engine returned a learner without leaves")
+            grown.append((learner.model, learner.leaf.astype(np.intp)))
+        return grown
+
+
+@dataclass
+class Problem:
+    """Samples and the teacher's raw scores there.
+
+    Attributes
+    ----------
+    X : ndarray of float32 of shape (n, d)
+    target : ndarray of shape (K, n)
+        The teacher's raw scores, in units of `scale`.
+    """
+
+    X: Float32
+    target: Float64
+
+
+@dataclass
+class Student:
+    """Trees, and the leaf values after each round.
+
+    Attributes
+    ----------
+    trees : list of Tree
+        Those of the K outputs of a round after each other; their leaf values are not used.
+    intercept : ndarray of shape (K,)
+        Of the raw score.
+    history : list of ndarray
+        For each round, the leaf values of all trees so far after the joint fit.
+    sizes : list of int
+        Leaves of each tree.
+    violation : float
+        Largest violation of the orthogonality of the last joint fit; see :meth:`JointFit.refit`.
+    """
+
+    trees: list[Tree]
+    intercept: Float64
+    history: list[Float64]
+    sizes: list[int]
+    violation: float = 0.0
+    _places: dict[int, tuple[Float32, Leaves]] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.history)
+
+    @property
+    def n_outputs(self) -> int:
+        """K."""
+        return len(self.intercept)
+
+    def leaves(self, X: Float32) -> Leaves:
+        """Return the leaf of each sample in each tree; remembered for the array."""
+        if id(X) not in self._places:
+            K = self.n_outputs
+            places = Leaves(K, len(X))
+            for i, tree in enumerate(self.trees):
+                places.add(apply_tree(tree, X), self.sizes[i], i % K)
+            self._places[id(X)] = X, places  # with the array, which keeps its identity while it lives
+        return self._places[id(X)][1]
+
+    def scores(self, X: Float32, n_rounds: int | None = None) -> Float64:
+        """Return raw scores of shape (K, n), of the model after some rounds; all by default."""
+        values = self.history[(n_rounds or self.n_rounds) - 1]
+        return self.leaves(X).scores(values) + self.intercept[:, None]
+
+    def truncated(self, n_rounds: int) -> Student:
+        """Return the model after some rounds."""
+        n_trees = n_rounds * self.n_outputs
+        return Student(
+            self.trees[:n_trees], self.intercept, self.history[:n_rounds], self.sizes[:n_trees], self.violation
+        )
+
+
+def grow(
+    problem: Problem, categorical: Mask, family: Family, settings: Settings, n_jobs: int = 1
+) -> tuple[Student, JointFit]:
+    """Grow trees on the residual of the joint fit of all leaves so far.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples to fit.
+    categorical : ndarray of shape (d,)
+        Which features are categories.
+    family : Family
+        Gives the divergence to minimise.
+    settings : Settings
+        Size of the trees and regularization.
+    n_jobs : int
+        Threads of the grower.
+
+    Returns
+    -------
+    student : Student
+    fit : JointFit
+        The last joint fit, which can go on with another ridge.
+    """
+    K, n = problem.target.shape
+    grower: Grower = XGBoostGrower(problem.X, categorical, K, settings, n_jobs)
+    weight = np.full(n, 1.0 / max(float(family.hessian(family.mean(problem.target)).mean()), 1.0))
+    fit = JointFit(Leaves(K, n), family, problem.target, weight, _intercept(problem.target, family), settings.ridge)
+    first = float(weight @ family.divergence(fit.scores, problem.target))
+    trees: list[Tree] = []
+    history: list[Float64] = []
+    violation = 0.0
+    for _ in range(settings.n_rounds):
+        grown = grower.grow(*fit.gradient_hessian())
+        if history and all(len(tree["left_children"]) == 1 for tree, _ in grown):
+            break  # no split has a gain: the teacher is reproduced as far as these samples tell
+        for k, (tree, leaf) in enumerate(grown):
+            fit.add_tree(leaf, int(np.count_nonzero(tree["left_children"] == -1)), k)
+            trees.append(tree)
+        violation = fit.refit(_TOLERANCE, _STEPS)
+        history.append(fit.leaf_values)
+        if float(weight @ family.divergence(fit.scores, problem.target)) <= _EXACT * first:
+            break
+    return Student(trees, fit.intercept, history, list(fit.leaves.sizes), violation), fit
+
+
+def select_ridge(
+    student: Student, fit: JointFit, ridges: tuple[float, ...], validation: Problem, family: Family
+) -> tuple[Student, float]:
+    """Refit all leaf values with each ridge and keep the one with the lowest divergence on validation samples."""
+    best = (np.inf, fit.ridge, fit.leaf_values, 0.0)
+    for ridge in sorted(ridges, reverse=True):
+        fit.ridge = ridge
+        violation = fit.refit(_LAST_TOLERANCE, _LAST_STEPS)
+        F = student.leaves(validation.X).scores(fit.leaf_values) + student.intercept[:, None]
+        value = float(family.divergence(F, validation.target).mean())
+        if value < best[0]:
+            best = (value, ridge, fit.leaf_values, violation)
+    _, ridge, values, violation = best
+    student.history[-1] = values
+    student.violation = violation
+    return student, ridge
+
+
+def _intercept(target: Float64, family: Family) -> Float64:
+    """Return the constant raw score with the teacher's mean prediction, of shape (K,)."""
+    mean = family.mean(target).mean(axis=1)
+    if family.link == "logit":
+        return np.asarray(np.log(mean / (1 - mean)))
+    if family.link == "softmax":
+        return np.asarray(np.log(mean) - np.log(mean).mean())
+    return np.asarray(np.log(mean)) if family.link == "log" else mean

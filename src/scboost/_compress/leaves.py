@@ -1,0 +1,180 @@
+"""All leaves of all trees as one linear model, fitted jointly by ridge regression.
+
+The columns of the design matrix Z are the indicators of the leaves. Z is never formed: products with it are look-ups
+(``values.take(leaf)``) and sums by leaf (``bincount``), both O(n_samples * n_trees).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from scboost._compress.families import Family
+from scboost._compress.types import Float64, Indices
+
+_MOST_ITERATIONS = 300
+_SMALLEST_STEP = 1e-3
+
+
+@dataclass
+class Leaves:
+    """Leaf of every sample in every tree.
+
+    Attributes
+    ----------
+    n_outputs, n_samples : int
+        K and n.
+    index : list of ndarray of shape (n,)
+        For each tree the leaf of each sample, numbered from 0.
+    sizes : list of int
+        Number of leaves of each tree.
+    outputs : list of int
+        Output of each tree.
+    """
+
+    n_outputs: int
+    n_samples: int
+    index: list[Indices] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def add(self, leaf: Indices, n_leaves: int, output: int) -> None:
+        """Add a tree."""
+        self.index.append(leaf)
+        self.sizes.append(n_leaves)
+        self.outputs.append(output)
+
+    def slices(self) -> list[slice]:
+        """Return where the leaf values of each tree are in the vector of all."""
+        ends = np.cumsum([0, *self.sizes]).tolist()
+        return [slice(a, b) for a, b in pairwise(ends)]
+
+    def scores(self, values: Float64) -> Float64:
+        """Return Z v: the sum of each sample's leaf values, of shape (K, n); v may be that of the first trees only."""
+        F = np.zeros((self.n_outputs, self.n_samples))
+        for leaf, part, k in zip(self.index, self.slices(), self.outputs, strict=True):
+            if part.start >= len(values):
+                break
+            F[k] += values[part].take(leaf)
+        return F
+
+    def sums(self, u: Float64) -> Float64:
+        """Return Z' u: the sum over the samples of each leaf, of shape (n_leaves,); u has shape (K, n)."""
+        parts = [
+            np.bincount(leaf, weights=u[k], minlength=size)
+            for leaf, size, k in zip(self.index, self.sizes, self.outputs, strict=True)
+        ]
+        return np.concatenate(parts)
+
+
+@dataclass
+class JointFit:
+    """Minimises ``sum_i w_i D(f_i, b + Z_i v) + ridge |v|^2 / 2`` over the leaf values v of all trees.
+
+    Newton steps; each solves its ridge regression by conjugate gradients with a diagonal preconditioner, from where
+    the last one ended. At the minimum the weighted residual is orthogonal to every leaf up to the ridge:
+    ``Z' w (mean(f) - mean(F)) = ridge v``.
+
+    Attributes
+    ----------
+    leaves : Leaves
+        Z.
+    family : Family
+        Gives D, the divergence between teacher and student.
+    target, weight : ndarray of shape (K, n) and (n,)
+        The teacher's raw scores f and the sample weights w.
+    intercept : ndarray of shape (K,)
+        b.
+    ridge : float
+        Penalty of leaf values.
+    """
+
+    leaves: Leaves
+    family: Family
+    target: Float64
+    weight: Float64
+    intercept: Float64
+    ridge: float
+
+    def __post_init__(self) -> None:
+        self._mean = self.family.mean(self.target)
+        self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
+        self.scores: Float64 = self.leaves.scores(self.leaf_values) + self.intercept[:, None]
+
+    def gradient_hessian(self) -> tuple[Float64, Float64]:
+        """Return the weighted residual mean(f) - mean(F) and the diagonal of the Hessian, of shape (K, n)."""
+        mean = self.family.mean(self.scores)
+        return self.weight * (self._mean - mean), self.weight * self.family.hessian(mean)
+
+    def add_tree(self, leaf: Indices, n_leaves: int, output: int) -> None:
+        """Add the leaves of a tree, with value 0."""
+        self.leaves.add(leaf, n_leaves, output)
+        self.leaf_values = np.concatenate([self.leaf_values, np.zeros(n_leaves)])
+
+    def objective(self) -> float:
+        """Return what is minimised, up to a constant."""
+        loss = self.family.log_partition(self.scores) - (self._mean * self.scores).sum(axis=0)
+        return float(self.weight @ loss + self.ridge * (self.leaf_values @ self.leaf_values) / 2)
+
+    def refit(self, tolerance: float, max_steps: int) -> float:
+        """Take Newton steps until the relative decrease of the objective is below tolerance squared.
+
+        Parameters
+        ----------
+        tolerance : float
+            Also of the conjugate gradients, relative to the gradient before the step.
+        max_steps : int
+            Newton steps at most; a Gaussian family needs one.
+
+        Returns
+        -------
+        float
+            Largest violation of the orthogonality, ``|Z'r - ridge v|``, relative to the largest leaf sum of ``|r|``.
+        """
+        before = self.objective()
+        for _ in range(1 if self.family.link == "identity" else max_steps):
+            self._step(tolerance)
+            after = self.objective()
+            if before - after <= tolerance**2 * abs(before):
+                break
+            before = after
+        residual, _ = self.gradient_hessian()
+        violation = self.leaves.sums(residual) - self.ridge * self.leaf_values
+        scale = self.leaves.sums(np.abs(residual)).max()
+        return float(np.abs(violation).max() / scale) if scale > 0 else 0.0
+
+    def _step(self, tolerance: float) -> None:
+        residual, hessian = self.gradient_hessian()
+        direction = self._solve(self.leaves.sums(residual) - self.ridge * self.leaf_values, hessian, tolerance)
+        change = self.leaves.scores(direction)
+        values, scores, before, step = self.leaf_values, self.scores, self.objective(), 1.0
+        while step >= _SMALLEST_STEP:
+            self.leaf_values, self.scores = values + step * direction, scores + step * change
+            if self.objective() <= before + 1e-12 * abs(before):
+                return
+            step /= 2
+        self.leaf_values, self.scores = values, scores
+
+    def _solve(self, right: Float64, hessian: Float64, tolerance: float) -> Float64:
+        """Solve ``(Z' H Z + ridge) x = right`` by preconditioned conjugate gradients."""
+        mean = self.family.mean(self.scores)
+        inverse_diagonal = 1 / (self.leaves.sums(hessian) + self.ridge)
+        x = np.zeros_like(right)
+        r = right.copy()
+        z = inverse_diagonal * r
+        p = z.copy()
+        rz = start = float(r @ z)
+        for _ in range(_MOST_ITERATIONS):
+            if rz <= tolerance**2 * start or rz == 0:
+                break
+            curved = self.weight * self.family.curve(mean, self.leaves.scores(p))
+            Ap = self.leaves.sums(curved) + self.ridge * p
+            step = rz / float(p @ Ap)
+            x += step * p
+            r -= step * Ap
+            z = inverse_diagonal * r
+            rz, last = float(r @ z), rz
+            p = z + (rz / last) * p
+        return x

@@ -1,0 +1,262 @@
+"""``scboost.compress`` as a whole."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_regression
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import log_loss
+
+import scboost
+from scboost import SCBoostClassifier, SCBoostRegressor, compress
+
+FAST = {"n_synthetic": 2000, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def binary():
+    X, y = make_classification(2400, 8, n_informative=6, flip_y=0.05, random_state=0)
+    model = SCBoostClassifier(n_estimators=60, random_state=0, n_jobs=1).fit(X[:1200], y[:1200])
+    return model, X[:1200], y[:1200], X[1200:], y[1200:]
+
+
+def test_the_student_is_a_fitted_estimator_close_to_its_teacher(binary):
+    model, X, y, X_new, y_new = binary
+    small = compress(model, X, y, max_trees=15, **FAST)
+    assert isinstance(small.model, SCBoostClassifier)
+    assert small.n_trees == small.model.n_estimators_ == 15
+    assert small.fidelity > 0.9
+    assert np.mean(small.model.predict(X_new) == model.predict(X_new)) > 0.93
+    assert log_loss(y_new, small.model.predict_proba(X_new)) < log_loss(y_new, model.predict_proba(X_new)) + 0.03
+
+
+def test_twenty_trees_are_nearer_to_the_teacher_than_twenty_rounds_of_boosting(binary):
+    _, X, y, X_new, _ = binary
+    model = SCBoostClassifier(n_estimators=300, random_state=0, n_jobs=1).fit(X, y)
+    q = model.predict_proba(X_new)
+
+    def divergence(student):
+        return np.mean((q * np.log(q / student.predict_proba(X_new))).sum(axis=1))
+
+    short = SCBoostClassifier(n_estimators=20, random_state=0, n_jobs=1).fit(X, y)
+    assert divergence(compress(model, X, random_state=0).model) < 0.6 * divergence(short)
+
+
+def test_the_curve_ends_at_the_model_and_falls(binary):
+    model, X, y, X_new, y_new = binary
+    small = compress(model, X, y, max_trees=8, X_certify=X_new, y_certify=y_new, **FAST)
+    assert [point.n_trees for point in small.curve] == list(range(1, 9))
+    assert small.curve[-1].n_leaves == small.n_leaves
+    last = small.curve[-1]
+    assert last.divergence < small.curve[0].divergence / 3
+    p, q = (m.predict_proba(X_new) for m in (small.model, model))
+    assert last.loss == small.loss == pytest.approx(log_loss(y_new, p), abs=1e-5)
+    assert small.teacher_loss == pytest.approx(log_loss(y_new, q), abs=1e-5)
+    assert last.agreement == small.certificate.agreement == np.mean(p.argmax(1) == q.argmax(1))
+    assert last.divergence == pytest.approx(float(np.mean((q * np.log(q / p)).sum(1))), abs=1e-5)
+    assert small.certificate.loss_rise == pytest.approx(small.loss - small.teacher_loss)
+    assert small.certificate.loss_rise_bound > small.certificate.loss_rise
+    assert set(small.curve_arrays()) == {"n_trees", "n_leaves", "divergence", "agreement", "loss"}
+
+
+def test_certified_samples_are_not_used_for_fitting(binary):
+    """The student depends on the samples to certify in no way."""
+    model, X, _, X_new, _ = binary
+    one = compress(model, X, max_trees=3, X_certify=X_new[:100], **FAST)
+    other = compress(model, X, max_trees=3, X_certify=X_new[100:], **FAST)
+    assert np.array_equal(one.model.decision_function(X), other.model.decision_function(X))
+    assert one.certificate != other.certificate
+
+
+def test_equal_seeds_give_equal_models(binary):
+    model, X, *_ = binary
+    a, b = (compress(model, X, max_trees=3, **FAST) for _ in range(2))
+    assert np.array_equal(a.model.predict_proba(X), b.model.predict_proba(X))
+    other = compress(model, X, max_trees=3, n_synthetic=2000, random_state=1)
+    assert not np.array_equal(a.model.predict_proba(X), other.model.predict_proba(X))
+
+
+def test_a_teacher_of_few_trees_is_reproduced():
+    X, y = make_classification(2000, 5, n_redundant=0, random_state=0)
+    X = np.round(X, 1)
+    teacher = SCBoostClassifier(n_estimators=3, max_depth=2, learning_rate=0.5, n_jobs=1).fit(X, y)
+    small = compress(teacher, X, max_trees=10, **FAST)
+    assert small.fidelity > 0.999
+    assert small.certificate.agreement > 0.99
+
+
+def test_files_and_xgboost_predict_the_same(binary, tmp_path):
+    model, X, *_ = binary
+    small = compress(model, X, max_trees=5, **FAST)
+    small.model.save_model(tmp_path / "small.ubj")
+    p = small.model.predict_proba(X)
+    assert np.array_equal(scboost.load_model(tmp_path / "small.ubj").predict_proba(X), p)
+    native = compress(model, X, max_trees=5, library="xgboost", **FAST).model
+    assert type(native).__name__ == "XGBClassifier"
+    assert np.allclose(native.predict_proba(X), p, atol=1e-6)
+
+
+def test_trees_are_redundant_less_than_those_of_boosting(binary):
+    import xgboost
+
+    model, X, y, X_new, _ = binary
+    small = compress(model, X, **FAST).model
+    boosted = xgboost.XGBClassifier(n_estimators=20, max_leaves=64, max_depth=0, grow_policy="lossguide", n_jobs=1)
+    ours, theirs = (scboost.redundancy_report(m, X_new).redundancy for m in (small, boosted.fit(X, y)))
+    assert ours < theirs
+
+
+def test_max_bytes_bounds_the_native_model(binary):
+    model, X, *_ = binary
+    for size in (8_000, 30_000):
+        small = compress(model, X, max_bytes=size, **FAST)
+        assert small.n_bytes <= size
+        assert small.n_bytes > size / 5
+
+
+def test_max_leaves_bounds_every_tree(binary):
+    model, X, *_ = binary
+    small = compress(model, X, max_trees=4, max_leaves=5, **FAST)
+    assert small.n_leaves <= 20
+
+
+def test_many_classes():
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(["setosa", "versicolor", "virginica"])[y]
+    forest = RandomForestClassifier(100, random_state=0).fit(X, labels)
+    small = compress(forest, X, labels, max_trees=5, **FAST)
+    assert small.model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert np.mean(small.model.predict(X) == forest.predict(X)) > 0.95
+    assert small.n_trees == 5
+    assert np.abs(small.model.predict_proba(X) - forest.predict_proba(X)).mean() < 0.05
+
+
+def test_regression():
+    X, y = make_regression(1500, 6, noise=5.0, random_state=0)
+    y = 1e4 + 100 * y
+    model = SCBoostRegressor(n_estimators=80, random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
+    small = compress(model, X[:1000], y[:1000], X_certify=X[1000:], y_certify=y[1000:], **FAST)
+    assert isinstance(small.model, SCBoostRegressor)
+    assert small.fidelity > 0.97
+    difference = small.model.predict(X[1000:]) - model.predict(X[1000:])
+    assert small.certificate.divergence == pytest.approx(np.mean(difference**2) / 2, rel=1e-3)
+    assert small.certificate.agreement is None
+    assert "root mean squared difference" in str(small)
+
+
+def test_counts_on_the_log_scale():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 4))
+    y = rng.poisson(np.exp(1 + X[:, 0] + np.sin(2 * X[:, 1])))
+    model = SCBoostRegressor(loss="poisson", n_estimators=60, random_state=0, n_jobs=1).fit(X, y)
+    small = compress(model, X, y, **FAST)
+    assert small.model.get_params()["loss"] == "poisson"
+    assert small.fidelity > 0.9
+    assert (small.model.predict(X) > 0).all()
+
+
+def test_several_quantiles():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 3))
+    y = X[:, 0] + (1 + np.abs(X[:, 1])) * rng.standard_normal(1200)
+    model = SCBoostRegressor(loss="quantile", quantile=[0.1, 0.5, 0.9], n_estimators=40, n_jobs=1).fit(X, y)
+    small = compress(model, X, **FAST)
+    assert small.model.predict(X).shape == (1200, 3)
+    assert np.corrcoef(small.model.predict(X)[:, 2], model.predict(X)[:, 2])[0, 1] > 0.95
+    assert small.model.predict_interval(X, coverage=0.8).shape == (1200, 2)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_tables_with_categories_and_missing_values(kind):
+    rng = np.random.default_rng(0)
+    n = 1200
+    table = pd.DataFrame(
+        {
+            "city": rng.choice([f"c{i}" for i in range(12)], n),
+            "age": rng.integers(18, 80, n),
+            "income": np.where(rng.random(n) < 0.15, np.nan, rng.lognormal(10, 0.5, n)),
+        }
+    )
+    score = (table["age"] - 45) / 20 + table["city"].isin(["c1", "c5", "c7"]) * 2 + table["income"].isna() - 1
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), "yes", "no")
+    if kind == "polars":
+        import polars as pl
+
+        table = pl.from_pandas(table)
+    model = SCBoostClassifier(n_estimators=60, random_state=0, n_jobs=1).fit(table, y)
+    small = compress(model, table, y, **FAST)
+    assert small.fidelity > 0.9
+    assert np.mean(small.model.predict(table) == model.predict(table)) > 0.95
+    assert small.model.feature_names_in_.tolist() == ["city", "age", "income"]
+
+
+def test_functions_and_own_synthetic_samples():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 3))
+
+    def teacher(X):
+        return 4 * np.sin(3 * X[:, 0]) * X[:, 1]
+
+    def generate(n, rng):
+        return rng.uniform(-1, 1, (n, 3))
+
+    fresh = rng.uniform(-1, 1, (2000, 3))
+    near = compress(teacher, X, link="identity", X_certify=fresh, n_synthetic=0, random_state=0)
+    drawn = compress(teacher, X, link="identity", X_certify=fresh, X_synthetic=generate, random_state=0)
+    given = compress(teacher, X, link="identity", X_certify=fresh, X_synthetic=generate(20_000, rng), random_state=0)
+    assert near.n_synthetic == 0
+    assert drawn.n_synthetic == 20_000
+    assert given.n_synthetic == 18_000
+    assert near.fidelity < min(drawn.fidelity, given.fidelity)
+    assert min(drawn.fidelity, given.fidelity) > 0.98
+
+
+def test_certificates_cover():
+    """Over resamplings, the bound on agreement is below the agreement on a large set at least as often as stated."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X[:300], y[:300])
+    base = X[300:]
+    small = compress(forest, X[:300], max_trees=2, max_leaves=3, X_certify=base, **FAST)
+    same = small.model.predict(base) == forest.predict(base)
+    from scboost._compress.certificate import clopper_pearson
+
+    bounds = [clopper_pearson(int(rng.choice(same, 100).sum()), 100, 0.95) for _ in range(2000)]
+    assert np.mean(np.array(bounds) <= same.mean()) >= 0.95 - 0.01
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_trees": 0}, "max_trees=0 must be an integer of at least 1"),
+        ({"max_leaves": 1}, "max_leaves=1 must be an integer of at least 2"),
+        ({"max_bytes": 3}, "max_bytes=3 must be an integer of at least 1000"),
+        ({"max_bytes": 1000}, "max_bytes=1000 is too small for one tree of two leaves .* use at least 1908"),
+        ({"confidence": 95}, "confidence=95 must be at least 0.5 and below 1"),
+        ({"certify_fraction": 0}, "certify_fraction=0 must be between 0 and 1"),
+        ({"n_synthetic": -1}, "n_synthetic=-1 must be 'auto' or an integer"),
+        ({"library": "lightgbm"}, "library='lightgbm' must be 'scboost' or 'xgboost'"),
+        ({"y_certify": [1]}, "y_certify was given without X_certify"),
+        ({"y": [1, 0]}, r"y has shape \(2,\); it must be \(1200,\)"),
+        ({"y": np.full(1200, 7)}, r"y has labels \['7'\] that the model does not know"),
+        ({"X_certify": np.zeros((3, 5))}, "X_certify has 5 features, X has 8"),
+    ],
+)
+def test_bad_arguments_are_named(binary, arguments, message):
+    model, X, *_ = binary
+    with pytest.raises(ValueError, match=message):
+        compress(model, X, **arguments)
+
+
+def test_bad_samples_are_named(binary):
+    from scipy import sparse
+
+    model, X, *_ = binary
+    with pytest.raises(TypeError, match="X is a sparse matrix"):
+        compress(model, sparse.csr_array(X))
+    with pytest.raises(ValueError, match="X has 5 samples; compress needs at least 20"):
+        compress(model, X[:5])
+    with pytest.raises(ValueError, match="X has infinite values"):
+        compress(model, np.where(X > 2, np.inf, X))
+    with pytest.raises(ValueError, match="2-D array of numbers"):
+        compress(model, X.astype(object))
