@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from scboost._compress.data import ask_teacher, split_samples
-from scboost._compress.estimator import make_estimator, native_size
+from scboost._compress.estimator import estimator_of, fitted_model, native_size
 from scboost._compress.families import Family
 from scboost._compress.growth import Problem, Settings, Student, grow, select_ridge
 from scboost._compress.measures import measure
@@ -119,23 +119,21 @@ def compress(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     data = split_samples(samples, y, (X_certify, y_certify), certify_fraction, teacher, rng)
     fitting, validation, unit, n_drawn = ask_teacher(data, teacher, X_synthetic, n_synthetic, rng)
-    params = {"random_state": random_state if isinstance(random_state, Integral) else None, "n_jobs": n_jobs}
-
-    def estimator(student: Student) -> Any:
-        return make_estimator(student, unit.scale, teacher, samples, budget.max_leaves, params)
 
     def size(student: Student) -> int:
-        return native_size(estimator(student))
+        return native_size(fitted_model(student, unit.scale, teacher, samples.encoder))
 
     search = Search(fitting, validation, samples.categorical, teacher.family, n_jobs or 1)
     student, ridge, leaves = search.best(budget, size)
-    small = estimator(student)
+    fitted = fitted_model(student, unit.scale, teacher, samples.encoder)
+    params = {"random_state": random_state if isinstance(random_state, Integral) else None, "n_jobs": n_jobs}
+    small = estimator_of(fitted, teacher, leaves, params)
     curve, certificate, teacher_loss, fidelity = measure(student, unit, teacher, data.certifying, confidence)
     return Compressed(
         model=small.to_xgboost() if library == "xgboost" else small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=native_size(small),
+        n_bytes=native_size(fitted),
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,

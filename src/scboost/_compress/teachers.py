@@ -15,6 +15,7 @@ from scboost._compress.types import Float64
 from scboost.boosting.losses import Loss
 from scboost.diagnostics import read_ensemble
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.parameters import thread_count
 
 # Probabilities of 0 and 1, as forests have them, are moved this far inside: log-odds of 0 are infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -100,14 +101,15 @@ def _is_booster(model: Any) -> bool:
 
 def _from_scboost(model: SCBoostClassifier | SCBoostRegressor) -> Teacher:
     check_is_fitted(model)
-    loss: Loss = model._loss  # noqa: SLF001 - of this library
+    fitted = model.__fitted_model__()
+    n_threads = thread_count(model.n_jobs)
 
     def raw(X: Any) -> Float64:
-        return np.asarray(model._scores(X), dtype=np.float64)  # noqa: SLF001 - of this library
+        return np.asarray(fitted.raw_scores(X, n_threads), dtype=np.float64)
 
     given = model.get_params(deep=False)
     parameters = {name: given[name] for name in _LOSS_PARAMETERS if name in given}
-    return Teacher(raw, FAMILIES[_LINKS[loss.link]](), getattr(model, "classes_", None), loss, parameters)
+    return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link]](), fitted.classes, fitted.loss, parameters)
 
 
 def _from_classifier(model: Any, y: Any) -> Teacher:
