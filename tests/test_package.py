@@ -91,6 +91,7 @@ def test_public_names():
         "SCBoostClassifier",
         "SCBoostRegressor",
         "check_model",
+        "compress",
         "encode_features",
         "load_model",
         "prune",
