@@ -7,6 +7,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 
 from scboost._compress.compression import compress
 from scboost._model.check import check_model
+from scboost._model.codegen import export_c, export_js, export_sql
 from scboost._version import __version__ as __version__
 from scboost.diagnostics import prune, redundancy_report, report, reweight, tree_matrix
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
@@ -23,6 +24,9 @@ __all__ = [
     "check_model",
     "compress",
     "encode_features",
+    "export_c",
+    "export_js",
+    "export_sql",
     "load_model",
     "prune",
     "redundancy_report",
