@@ -119,7 +119,9 @@ def make_cases(n: int = 1500, n_estimators: int = 20) -> Iterator[Case]:
     yield Case("poisson", regressor(loss="poisson").fit(X, np.exp(np.clip(score, -3, 3)).round()), X)
     yield Case("gamma", regressor(loss="gamma").fit(plain, np.exp(np.clip(plain_score, -3, 3))), plain)
     yield Case("quantiles", regressor(loss="quantile", quantile=[0.1, 0.5, 0.9]).fit(X, score), X)
-    yield Case("weights", classifier(weighting="nonnegative", covariance_penalty=0.3).fit(plain, plain_score > 0), plain)
+    yield Case(
+        "weights", classifier(weighting="nonnegative", covariance_penalty=0.3).fit(plain, plain_score > 0), plain
+    )
     yield Case("one leaf", regressor(n_estimators=3, min_child_weight=1e9).fit(plain, plain_score), plain)
     yield Case("many trees", classifier(n_estimators=160, max_leaves=8).fit(plain, plain_score > 0), plain)
 
@@ -147,10 +149,11 @@ def hostile_numbers(thresholds: Any, usual: Any) -> Any:
     special_values += [float(largest), -float(largest), float(smallest), -float(smallest), 2.0**24 + 1, 2.0**53 + 1]
     special_values += [2.0**128 - 2.0**103, np.nextafter(2.0**128 - 2.0**103, 0), -(2.0**128 - 2.0**103)]
     t = thresholds.astype(np.float64)
-    down = np.nextafter(thresholds, np.float32(-np.inf)).astype(np.float64)
-    up = np.nextafter(thresholds, np.float32(np.inf)).astype(np.float64)
-    near = np.concatenate([t, down, up, (t + down) / 2, (t + up) / 2])
-    near = np.concatenate([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)])
+    with np.errstate(over="ignore", under="ignore"):
+        down = np.nextafter(thresholds, np.float32(-np.inf)).astype(np.float64)
+        up = np.nextafter(thresholds, np.float32(np.inf)).astype(np.float64)
+        near = np.concatenate([t, down, up, (t + down) / 2, (t + up) / 2])
+        near = np.concatenate([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)])
     return np.concatenate([special_values, near, usual[~np.isnan(usual)][:50]])
 
 
@@ -161,7 +164,9 @@ def hostile_samples(case: Case, n: int, seed: int) -> pd.DataFrame:
     for (name, column), thresholds in zip(case.X.items(), thresholds_by_feature(case.model), strict=True):
         if isinstance(column.dtype, pd.CategoricalDtype):
             known = [str(value) for value in column.cat.categories]
-            values = np.array([*known * 3, "unseen", "RED", "red ", "1e3", "1000.5", "-1", "0", "漢", "'", '"', None, None])
+            values = np.array(
+                [*known * 3, "unseen", "RED", "red ", "1e3", "1000.5", "-1", "0", "漢", "'", '"', None, None]
+            )
             columns[name] = rng.choice(values, size=n)
         else:
             columns[name] = rng.choice(hostile_numbers(thresholds, column.to_numpy(dtype=float)), size=n)
@@ -169,7 +174,7 @@ def hostile_samples(case: Case, n: int, seed: int) -> pd.DataFrame:
 
 
 def encoded(case: Case, samples: pd.DataFrame) -> Any:
-    """Samples as float32; infinities, which a DMatrix refuses, become the largest numbers, beyond all thresholds."""
+    """Return samples as float32; infinities, which a DMatrix refuses, become the largest numbers."""
     numeric = [isinstance(dtype, np.dtype) and dtype.kind == "f" for dtype in case.X.dtypes]
     zeros = dict.fromkeys(samples.columns[numeric], 0.0)
     matrix = np.array(scboost.encode_features(case.model, samples.assign(**zeros)))
@@ -278,7 +283,7 @@ def _split(case: Case, flat: Any, n: int) -> tuple[Any, Any, Any]:
     return table[:, :K], table[:, K:-1], table[:, -1].astype(int)
 
 
-def run_c(case: Case, samples: pd.DataFrame, *, compiler: str = "gcc") -> tuple[Any, Any, Any]:
+def run_c(case: Case, samples: pd.DataFrame, *flags: str, compiler: str = "gcc") -> tuple[Any, Any, Any]:
     """Compile and run; return raw scores, predictions and class numbers."""
     K = ensemble_of(case.model).n_outputs
     classes = getattr(case.model, "classes_", None)
@@ -294,7 +299,7 @@ def run_c(case: Case, samples: pd.DataFrame, *, compiler: str = "gcc") -> tuple[
         category = "model_category(j, text)" if has_categories else "text[0] + NAN"
         (folder / "main.c").write_text(_DRIVER_C % {"n_out": n_out, "predict": predict, "category": category})
         strict = ["-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"]
-        subprocess.run([compiler, *strict, "-o", "main", "main.c", "-lm"], cwd=folder, check=True)
+        subprocess.run([compiler, *strict, *flags, "-o", "main", "main.c", "-lm"], cwd=folder, check=True)
         packed(samples, folder / "samples.bin")
         with (folder / "samples.bin").open("rb") as stream:
             done = subprocess.run(["./main"], cwd=folder, stdin=stream, stdout=subprocess.PIPE, check=True)
@@ -308,7 +313,7 @@ def run_js(case: Case, samples: pd.DataFrame) -> tuple[Any, Any, Any]:
         scboost.export_js(case.model, folder / "model.mjs")
         (folder / "main.mjs").write_text(_DRIVER_JS)
         packed(samples, folder / "samples.bin")
-        subprocess.run(["node", "main.mjs"], cwd=folder, check=True)
+        subprocess.run([shutil.which("node") or "node", "main.mjs"], cwd=folder, check=True)
         return _split(case, np.fromfile(folder / "out.bin"), len(samples))
 
 
@@ -357,15 +362,35 @@ def postgres() -> Iterator[Callable[[str], str]]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o777)
-        run: dict[str, Any] = {"cwd": folder, "user": user, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
-        subprocess.run([found, "-D", folder / "data", "-A", "trust", "-U", "tester", "-E", "UTF8"], **run)
+        run: dict[str, Any] = {
+            "cwd": folder,
+            "user": user,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+        }
+        subprocess.run([found, "-D", folder / "data", "-A", "trust", "-U", "tester", "-E", "UTF8"], check=True, **run)
         options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c statement_timeout=300s"
         control = str(Path(found).with_name("pg_ctl"))
-        subprocess.run([control, "-D", folder / "data", "-w", "-o", options, "-l", folder / "log", "start"], **run)
+        subprocess.run(
+            [control, "-D", folder / "data", "-w", "-o", options, "-l", folder / "log", "start"], check=True, **run
+        )
 
         def execute(script: str) -> str:
             (folder / "script.sql").write_text(script)
-            psql = ["psql", "-h", str(folder), "-U", "tester", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-qAt", "-F", "\t"]
+            psql = [
+                "psql",
+                "-h",
+                str(folder),
+                "-U",
+                "tester",
+                "-d",
+                "postgres",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-qAt",
+                "-F",
+                "\t",
+            ]
             done = subprocess.run([*psql, "-f", folder / "script.sql"], capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(done.stderr)
@@ -374,7 +399,7 @@ def postgres() -> Iterator[Callable[[str], str]]:
         try:
             yield execute
         finally:
-            subprocess.run([control, "-D", folder / "data", "-m", "immediate", "stop"], **run)
+            subprocess.run([control, "-D", folder / "data", "-m", "immediate", "stop"], check=True, **run)
 
 
 def run_postgres(case: Case, samples: pd.DataFrame, execute: Callable[[str], str]) -> tuple[Any, Any]:
@@ -395,10 +420,171 @@ def run_postgres(case: Case, samples: pd.DataFrame, execute: Callable[[str], str
     data = rows.to_csv(header=False, index=False, na_rep="\\N", quoting=2)
     copy = f'COPY "sam""ples" FROM STDIN WITH (FORMAT csv, NULL \'\\N\', FORCE_NULL ({", ".join(names)}));'
     execute(f"{copy}\n{data}\\.\n")
-    lines = execute(f"SELECT to_json(q) FROM ({query.rstrip().rstrip(';')}) AS q;")
+    lines = execute(f"SELECT to_json(q) FROM ({query.rstrip().rstrip(';')}) AS q;")  # noqa: S608
     return _from_rows(case, [tuple(json.loads(line).values()) for line in lines.splitlines()])
 
 
 def largest_error(found: Any, wanted: Any) -> float:
     """Largest difference relative to the larger of 1 and the value."""
     return float((np.abs(found - wanted) / np.maximum(1.0, np.abs(wanted))).max(initial=0.0))
+
+
+# One sample after the other, as a service would ask; NaN is turned into tl2cgen's union as its own library does it.
+_SPEED_C = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "ours/model.h"
+#include "theirs/header.h"
+static double ours(const double *x) { double raw[MODEL_N_OUTPUTS]; model_raw(x, raw); return raw[0]; }
+static double theirs(const double *x) {
+  union Entry e[MODEL_N_FEATURES];
+  float out[MAX_N_CLASS] = {0};
+  int j;
+  for (j = 0; j < MODEL_N_FEATURES; ++j) { if (x[j] != x[j]) e[j].missing = -1; else e[j].fvalue = (float)x[j]; }
+  predict(e, 1, out);
+  return out[0];
+}
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+int main(void) {
+  enum { N = %(n)d, D = MODEL_N_FEATURES };
+  static double x[N * D];
+  double (*both[])(const double *) = {ours, theirs};
+  int k, i, repeat;
+  if (fread(x, 8, N * D, stdin) != N * D) return 1;
+  for (k = 0; k < 2; ++k) {
+    double best = 1e30, sum = 0;
+    for (repeat = 0; repeat < 200; ++repeat) {
+      double start = now();
+      for (i = 0; i < N; ++i) sum += both[k](x + i * D);
+      start = (now() - start) / N;
+      if (start < best) best = start;
+    }
+    printf("%%.1f %%.9g\\n", best, sum / 200 / N);
+  }
+  return 0;
+}
+"""
+
+
+def speed() -> dict[str, Any]:
+    """Time one prediction of a model of 20 trees with 64 leaves, beside the same trees compiled by tl2cgen."""
+    import tl2cgen
+
+    n = 4000
+    rng = np.random.default_rng(0)
+    X, score = make_data(4000, 5, categories=False)
+    model = scboost.SCBoostClassifier(
+        n_estimators=20, learning_rate=0.3, max_leaves=64, max_depth=None, n_jobs=1, random_state=0
+    ).fit(X, score > 0)
+    leaves = [int((tree["left_children"] == -1).sum()) for tree in ensemble_of(model).document().trees]
+    samples = make_data(n, 6, categories=False)[0].to_numpy()
+    rng.shuffle(samples)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "ours").mkdir()
+        scboost.export_c(model, folder / "ours" / "model.h")
+        tl2cgen.generate_c_code(scboost.to_treelite(model), dirpath=str(folder / "theirs"), params={})
+        (folder / "main.c").write_text(_SPEED_C % {"n": n})
+        sources = ["main.c", "theirs/main.c"]
+        options = ["-O2", "-std=c99", "-D_POSIX_C_SOURCE=200809L"]
+        subprocess.run(["gcc", *options, "-o", "main", *sources, "-lm"], cwd=folder, check=True)  # noqa: S607
+        given = samples.astype(np.float64).tobytes()
+        done = subprocess.run(["./main"], cwd=folder, input=given, stdout=subprocess.PIPE, check=True)
+        (ours, _), (theirs, _) = (map(float, line.split()) for line in done.stdout.splitlines())
+        size = sum(path.stat().st_size for path in (folder / "theirs").glob("*.[ch]"))
+        return {
+            "trees": len(leaves),
+            "leaves": sum(leaves),
+            "ns_per_sample": ours,
+            "tl2cgen_ns_per_sample": theirs,
+            "header_bytes": (folder / "ours" / "model.h").stat().st_size,
+            "tl2cgen_source_bytes": size,
+            "compiler": "gcc -O2",
+        }
+
+
+def measure(n_rows: dict[str, int]) -> dict[str, Any]:
+    """Run every model in every language; return the largest errors."""
+    cases = list(make_cases())
+    found: dict[str, Any] = {}
+    with postgres() as execute:
+        runners: dict[str, Callable[[Case, pd.DataFrame], Any]] = {
+            "c": lambda case, samples: run_c(case, samples)[1:],
+            "javascript": lambda case, samples: run_js(case, samples)[1:],
+            "duckdb": run_duckdb,
+            "sqlite": run_sqlite,
+            "postgresql": lambda case, samples: run_postgres(case, samples, execute),
+        }
+        for seed, (language, run) in enumerate(runners.items()):
+            start = time.monotonic()
+            rows, worst, worst_model, wrong = 0, 0.0, 0.0, 0
+            for case in cases:
+                samples = hostile_samples(case, -(-n_rows[language] // len(cases)), seed + 1)
+                raw, wanted = expected(case, samples)
+                predictions, labels = run(case, samples)
+                rows += len(samples)
+                worst = max(worst, largest_error(predictions, wanted))
+                worst_model = max(worst_model, largest_error(predictions, predicted(case, samples)))
+                if hasattr(case.model, "classes_"):
+                    wrong += int((labels != (raw[:, 0] > 0 if raw.shape[1] == 1 else raw.argmax(axis=1))).sum())
+            found[language] = {
+                "rows": rows,
+                "largest_error": worst,
+                "largest_difference_from_the_estimator": worst_model,
+                "wrong_labels": wrong,
+                "seconds": round(time.monotonic() - start, 1),
+            }
+            print(language, found[language], flush=True)
+    return {"models": [case.name for case in cases], "languages": found, "file_bytes": file_sizes(cases)}
+
+
+def file_sizes(cases: list[Case]) -> dict[str, dict[str, int]]:
+    """Sizes of the exported files."""
+    return {
+        case.name: {
+            "c": len(scboost.export_c(case.model).encode()),
+            "javascript": len(scboost.export_js(case.model).encode()),
+            "sql": len(scboost.export_sql(case.model, table="samples").encode()),
+        }
+        for case in cases
+    }
+
+
+def main() -> None:
+    """Measure and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="samples in all languages together")
+    total = parser.parse_args().rows
+    shares = {"c": 0.4, "javascript": 0.3, "duckdb": 0.2, "sqlite": 0.06, "postgresql": 0.04}
+    result = measure({language: int(share * total) for language, share in shares.items()})
+    tools = {"gcc": ["gcc", "--version"], "node": ["node", "--version"], "postgresql": ["postgres", "--version"]}
+    versions = {
+        name: subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        for name, command in tools.items()
+    }
+    import duckdb
+
+    versions |= {"duckdb": duckdb.__version__, "sqlite": sqlite3.sqlite_version, "python": platform.python_version()}
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(
+        json.dumps(
+            {
+                "made_by": "python tools/exports.py",
+                "scboost": scboost.__version__,
+                "versions": versions,
+                **result,
+                "speed": speed(),
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

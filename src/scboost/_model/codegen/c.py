@@ -56,6 +56,11 @@ class _Table:
                 self._collect(root)
         self.leaf_input = len(self.inputs) + len(self.sets)
 
+    @property
+    def index_type(self) -> str:
+        """Smallest type that holds the number of every node and every input."""
+        return "unsigned short" if max(len(self.rows), self.leaf_input) < 1 << 16 else "unsigned"
+
     def _collect(self, root: Node) -> None:
         for split in splits(root):
             if split.threshold is None:
@@ -90,7 +95,8 @@ class _Table:
         number = self.inputs[split.feature, split.missing_left]
         if not split.missing_left:
             return f"{float32_text(split.threshold)}f", number, False
-        negated = np.nextafter(-split.threshold, np.float32(np.inf))
+        with np.errstate(all="ignore"):
+            negated = np.nextafter(-split.threshold, np.float32(np.inf))
         return ("INFINITY" if np.isinf(negated) else f"{float32_text(negated)}f"), number, True
 
 
@@ -182,7 +188,8 @@ def _names(program: Program, name: str) -> list[str]:
     for j, texts in known.items():  # a feature may have no category: C has no empty arrays
         lines += _strings(f"{name}_categories_{j}", texts or [""])
     cases = [
-        f"    case {j}: texts = {name}_categories_{j}; high = {len(texts)}; break; /* {comment_text(program.features[j])} */"
+        f"    case {j}: texts = {name}_categories_{j}; high = {len(texts)}; break; "
+        f"/* {comment_text(program.features[j])} */"
         for j, texts in known.items()
     ]
     return [
@@ -210,7 +217,7 @@ def _names(program: Program, name: str) -> list[str]:
 def _data(
     program: Program, table: _Table, name: str, roots: list[int], outputs: list[int], depths: list[int]
 ) -> list[str]:
-    index = "unsigned short" if len(table.rows) < 1 << 16 and table.leaf_input < 1 << 16 else "unsigned"
+    index = table.index_type
     inputs = [f"{{{j}, {'-1' if negated else '1'}}}" for j, negated in table.inputs] or ["{0, 1}"]
     lines = [
         "/* Inputs of the comparisons: features, negated where missing values go left. */",
@@ -244,8 +251,9 @@ def _data(
 
 
 def _set_data(program: Program, table: _Table, name: str) -> list[str]:
-    """Sets of categories as bits, eight categories in a byte."""
-    rows, bits = [], []
+    """Write the sets of categories as bits, eight categories in a byte."""
+    rows: list[str] = []
+    bits: list[int] = []
     for feature, members, missing in table.sets:
         known = program.categories[feature] or ()
         n = max(len(known), *(c + 1 for c in members))
@@ -255,7 +263,7 @@ def _set_data(program: Program, table: _Table, name: str) -> list[str]:
         rows.append(f"{{{feature}, {n}, {len(bits)}, {int(missing)}}}")
         bits += list(own)
     return [
-        "/* Sets of categories: feature, number of its categories, first byte, whether missing values count as members. */",
+        "/* Sets of categories: feature, number of its categories, first byte, whether missing values are members. */",
         f"static const struct {{ int feature, n, start, missing; }} {name}_sets[] = {{",
         *_wrapped(rows),
         "};",
@@ -274,8 +282,7 @@ def _raw(program: Program, table: _Table, name: str, n_groups: int) -> list[str]
         "/* Raw scores: intercept plus the values of the leaves. */",
         f"static inline void {name}_raw(const double *x, double *raw) {{",
         f"  float z[{table.leaf_input + 1}];",
-        f"  const {'unsigned short' if len(table.rows) < 1 << 16 and table.leaf_input < 1 << 16 else 'unsigned'} "
-        f"*root = {name}_roots;",
+        f"  const {table.index_type} *root = {name}_roots;",
         f"  const unsigned short *output = {name}_outputs;",
         "  int i, k;",
         f"  for (i = 0; i < {len(table.inputs)}; ++i) z[i] = (float){name}_inputs[i].sign * (float){value};",
@@ -290,15 +297,15 @@ def _raw(program: Program, table: _Table, name: str, n_groups: int) -> list[str]
             "  }",
         ]
     each = " ".join(f"DO({i})" for i in range(GROUP))
+    node = f"{name}_nodes[n##t]"
     return [
         *lines,
         f"  z[{table.leaf_input}] = -INFINITY;",
         f"  for (k = 0; k < {program.n_outputs}; ++k) raw[k] = {name}_intercept[k];",
         f"#define SCBOOST_EACH(DO) {each}",
         "#define SCBOOST_START(t) unsigned n##t = root[t];",
-        f"#define SCBOOST_STEP(t) n##t = {name}_nodes[n##t].child + "
-        f"!(z[{name}_nodes[n##t].input] < {name}_nodes[n##t].threshold);",
-        f"#define SCBOOST_ADD(t) raw[output[t]] += {name}_nodes[n##t].threshold;",
+        f"#define SCBOOST_STEP(t) n##t = {node}.child + !(z[{node}.input] < {node}.threshold);",
+        f"#define SCBOOST_ADD(t) raw[output[t]] += {node}.threshold;",
         f"  for (i = 0; i < {n_groups}; ++i, root += {GROUP}, output += {GROUP}) {{",
         "    SCBOOST_EACH(SCBOOST_START)",
         f"    for (k = {name}_depths[i]; k > 0; --k) {{ SCBOOST_EACH(SCBOOST_STEP) }}",

@@ -71,10 +71,7 @@ def _targets(program: Program) -> list[str]:
 
 def _encoding(program: Program) -> list[str]:
     """Code that turns a sample into float32 numbers: categories into their codes, missing values into NaN."""
-    tables = [
-        "null" if known is None else f"codes({_list(known)})"
-        for known in program.categories
-    ]
+    tables = ["null" if known is None else f"codes({_list(known)})" for known in program.categories]
     zero = " || value === 0" if program.zero_is_missing else ""
     return [
         "const codes = (texts) => new Map(texts.map((text, code) => [text, code]));",
@@ -118,7 +115,11 @@ def _code(program: Program, node: Node, sets: dict[tuple[int, ...], int], indent
         if isinstance(inner, Leaf):
             lines.append(f"{indent}if ({condition}) return {float(inner.value)!r}; // {comment}")
         else:
-            lines += [f"{indent}if ({condition}) {{ // {comment}", *_code(program, inner, sets, f"{indent}  "), f"{indent}}}"]
+            lines += [
+                f"{indent}if ({condition}) {{ // {comment}",
+                *_code(program, inner, sets, f"{indent}  "),
+                f"{indent}}}",
+            ]
     return [*lines, f"{indent}return {float(last.value)!r};"]
 
 

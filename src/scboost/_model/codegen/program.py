@@ -17,6 +17,7 @@ from scboost._model.document import Document, Tree
 LinkName = Literal["logistic", "softmax", "identity", "exp", "sorted"]
 Label: TypeAlias = str | int | float | bool
 
+
 @dataclass(frozen=True)
 class Leaf:
     """A leaf with its weighted value."""

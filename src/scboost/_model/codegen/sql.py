@@ -2,8 +2,8 @@
 
 Databases compare in double precision, the model in float32. A threshold is therefore the boundary between the doubles
 that float32 rounds to a smaller number and those that it does not: the result is the same for every double, and no cast
-can overflow. The steps are materialized: PostgreSQL would otherwise substitute each expression into the next one, and the
-query would grow beyond all memory.
+can overflow. The steps are materialized: PostgreSQL would otherwise substitute each expression into the next one, and
+the query would grow beyond all memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ class Dialect:
             text = f"replace(replace({text} || '|', '.0|', ''), '|', '')"
         collate = " COLLATE BINARY" if self.checks_type else ""
         return f"CASE WHEN {text}{collate} IN ({', '.join(map(string, known))}) THEN {text} END"
-
 
     def leaf(self, leaf: Leaf) -> str:
         """Value of a leaf."""
@@ -137,7 +136,7 @@ def _blocks(program: Program, k: int) -> list[tuple[Node, ...]]:
 
 
 def _sums(program: Program, sql: Dialect) -> list[str]:
-    """Sums of the values of a block of trees."""
+    """Add up the values of the trees, some trees a column."""
     columns = []
     for k in range(program.n_outputs):
         for b, block in enumerate(_blocks(program, k)):
@@ -148,10 +147,11 @@ def _sums(program: Program, sql: Dialect) -> list[str]:
 
 
 def _raw(program: Program) -> list[str]:
-    return [
-        f"{' + '.join([number(program.intercept[k]), *(f'sum{k}_{b}' for b in range(len(_blocks(program, k))))])} AS raw{k}"
-        for k in range(program.n_outputs)
-    ]
+    found = []
+    for k in range(program.n_outputs):
+        parts = [f"sum{k}_{b}" for b in range(len(_blocks(program, k)))]
+        found.append(f"{' + '.join([number(program.intercept[k]), *parts])} AS raw{k}")
+    return found
 
 
 def _case(program: Program, sql: Dialect, node: Node, indent: str) -> str:
@@ -185,10 +185,11 @@ def _condition(program: Program, split: Split, *, goes_left: bool) -> str:
 def boundary(threshold: np.float32) -> float:
     """Return the double b such that ``x < b`` is ``float32(x) < threshold`` for every double x."""
     t = float(threshold)
-    below = np.nextafter(threshold, np.float32(-np.inf))
-    middle = (t + (-(2.0**128) if np.isinf(below) else float(below))) / 2
-    # The middle itself is rounded to the neighbour with an even last bit.
-    return middle if np.float32(middle) >= threshold else float(np.nextafter(middle, np.inf))
+    with np.errstate(all="ignore"):
+        below = np.nextafter(threshold, np.float32(-np.inf))
+        middle = (t + (-(2.0**128) if np.isinf(below) else float(below))) / 2
+        # The middle itself is rounded to the neighbour with an even last bit.
+        return middle if np.float32(middle) >= threshold else float(np.nextafter(middle, np.inf))
 
 
 def _prediction(program: Program, sql: Dialect, keep: Sequence[str]) -> list[str]:
@@ -215,13 +216,17 @@ def _prediction(program: Program, sql: Dialect, keep: Sequence[str]) -> list[str
         scores = [f"raw{k}" for k in range(K)]
         return [
             ", scboost_largest AS MATERIALIZED (",
-            f"  SELECT *, {_nested(sql.greatest, scores)} AS largest FROM scboost_raw",
+            "  SELECT",
+            *_joined(["*", f"{_nested(sql.greatest, scores)} AS largest"]),
+            "  FROM scboost_raw",
             "), scboost_parts AS MATERIALIZED (",
             "  SELECT",
             *_joined([*kept, f"CASE {cases} END AS prediction", *parts]),
             "  FROM scboost_largest",
             "), scboost_total AS MATERIALIZED (",
-            f"  SELECT *, {' + '.join(f'part{k}' for k in range(K))} AS total FROM scboost_parts",
+            "  SELECT",
+            *_joined(["*", f"{' + '.join(f'part{k}' for k in range(K))} AS total"]),
+            "  FROM scboost_parts",
             ")",
             "SELECT",
             *_joined([*outer, *columns]),
@@ -241,7 +246,13 @@ def _sorted(program: Program, sql: Dialect, kept: list[str], outer: list[str]) -
         for k in range(stage % 2, K - 1, 2):
             columns[k] = f"{sql.least}(raw{k}, raw{k + 1}) AS raw{k}"
             columns[k + 1] = f"{sql.greatest}(raw{k}, raw{k + 1}) AS raw{k + 1}"
-        lines += [f", scboost_sorted{stage} AS MATERIALIZED (", "  SELECT", *_joined([*kept, *columns]), f"  FROM {source}", ")"]
+        lines += [
+            f", scboost_sorted{stage} AS MATERIALIZED (",
+            "  SELECT",
+            *_joined([*kept, *columns]),
+            f"  FROM {source}",
+            ")",
+        ]
         source = f"scboost_sorted{stage}"
     names = [f"raw{k} AS {identifier(f'quantile_{q}')}" for k, q in enumerate(program.quantiles)]
     return [*lines, "SELECT", *_joined([*outer, *names]), f"FROM {source}"]
@@ -250,7 +261,10 @@ def _sorted(program: Program, sql: Dialect, kept: list[str], outer: list[str]) -
 def _nested(function: str, items: list[str]) -> str:
     """Apply a function to any number of arguments, at most 50 at once."""
     while len(items) > 1:
-        items = [f"{function}({', '.join(items[i : i + 50])})" if len(items[i : i + 50]) > 1 else items[i] for i in range(0, len(items), 50)]
+        items = [
+            f"{function}({', '.join(items[i : i + 50])})" if len(items[i : i + 50]) > 1 else items[i]
+            for i in range(0, len(items), 50)
+        ]
     return items[0]
 
 
