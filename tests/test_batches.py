@@ -14,6 +14,7 @@ from data_makers import rounded
 from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor
 
 pytest.importorskip("xgboost")
+pd = pytest.importorskip("pandas")
 
 WEIGHT = np.random.default_rng(1).integers(0, 4, size=1500).astype(float)
 NUMBERS = np.nan_to_num(rounded()[0]).sum(axis=1) + np.random.default_rng(2).normal(size=1500)
@@ -126,6 +127,9 @@ def test_a_folder_of_parquet_files(tmp_path):
     for wrong in ({"target": "y"}, {"columns": ["x9"]}):
         with pytest.raises(ValueError, match=r"a\.parquet has no column '(y|x9)'; it has \['x0'"):
             Batches.from_parquet(files, **{**weight, **wrong})
+    for repeated in ("label", "many"):
+        with pytest.raises(ValueError, match=rf"columns=.*contains '{repeated}'.*leave it out of columns"):
+            Batches.from_parquet(files, **weight, columns=["x0", repeated])
     (tmp_path / "none").mkdir()
     with pytest.raises(ValueError, match=r"has no file that ends in \.parquet"):
         Batches.from_parquet(tmp_path / "none", **weight)
@@ -256,10 +260,19 @@ def changing(*passes):
 X, Y = rounded()
 GOOD = [(X[:500], TWO[:500]), (X[500:900], TWO[500:900]), (X[900:], TWO[900:])]
 INFINITE = np.where(np.arange(6) == 2, np.inf, X[500:900])
+OTHER_X = [GOOD[0], (X[500:900] + 1, TWO[500:900]), GOOD[2]]
+FRAME = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "up", "down")})
+TABLES = [(FRAME[:500], TWO[:500]), (FRAME[500:900], TWO[500:900])]
+OTHER_NUMBER = [TABLES[0], (FRAME[500:900].assign(a=1.0), TWO[500:900])]
+OTHER_CATEGORY = [TABLES[0], (FRAME[500:900].assign(b="up"), TWO[500:900])]
 BAD = {
     "shuffled": (changing(GOOD, GOOD, GOOD[::-1]), ValueError, "Batch 0 differs from the first pass in y"),
     "fewer": (changing(GOOD, GOOD[:2]), ValueError, "fewer batches than in the first pass"),
     "more": (changing(GOOD[:2], GOOD), ValueError, "Batch 2 differs from the first pass in y"),
+    "other X": (changing(GOOD, GOOD, OTHER_X), ValueError, "Batch 1 differs from an earlier pass in X"),
+    "other X at once": (changing(GOOD, OTHER_X), ValueError, "Batch 1 differs from an earlier pass in X"),
+    "other number": (changing(TABLES, OTHER_NUMBER), ValueError, "Batch 1 differs from an earlier pass in X"),
+    "other category": (changing(TABLES, TABLES, OTHER_CATEGORY), ValueError, "Batch 1 differs from an earlier pass"),
     "no tuple": (lambda: [X, X], TypeError, r"Batch 0 must be \(X, y\) or \(X, y, sample_weight\), got a ndarray"),
     "no rows": (list, ValueError, "The batches have 0 samples"),
     "no weight": (lambda: [(*GOOD[0], np.zeros(500))], ValueError, "The batches have 0 samples with positive weight"),

@@ -59,6 +59,22 @@ class Table:
         )
 
 
+def materialize(X: Any) -> Any:
+    """Return X, or the PyArrow table of an Arrow stream, which may be read only once."""
+    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X) or not hasattr(X, "__arrow_c_stream__"):
+        return X
+    if nw.dependencies.is_into_series(X) or nw.dependencies.is_into_dataframe(X):
+        return X
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError(
+            f"X is a {type(X).__name__}, which is read through the Arrow C stream interface; this needs PyArrow: "
+            "pip install pyarrow."
+        ) from error
+    return pa.table(X)
+
+
 def as_table(X: Any) -> Table | None:
     """Return the columns of a table, or None if X is an array, a sparse matrix or a list.
 
@@ -76,23 +92,11 @@ def as_table(X: Any) -> Table | None:
         return Table(tuple(X.columns), columns, len(X))
     if nw.dependencies.is_polars_dataframe(X):
         return Table(tuple(X.columns), tuple(nw.from_native(X, eager_only=True).iter_columns()), len(X))
+    X = materialize(X)
     if not nw.dependencies.is_pyarrow_table(X):
-        if not hasattr(X, "__arrow_c_stream__"):
-            return None
-        X = _read_stream(X)
+        return None
     columns = tuple(nw.from_native(column, series_only=True) for column in X.columns)
     return Table(tuple(X.schema.names), columns, X.num_rows)
-
-
-def _read_stream(X: Any) -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError(
-            f"X is a {type(X).__name__}, which is read through the Arrow C stream interface; this needs PyArrow: "
-            "pip install pyarrow."
-        ) from error
-    return pa.table(X)
 
 
 def _of_pandas(column: Any) -> Series:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from scboost._arrays import FloatArray, Paged, vectors_in
 from scboost._data.encoder import Encoder, InputRules
+from scboost._data.tables import materialize
 from scboost.estimators.intake import check_size, target_vector
 
 _Labels = npt.NDArray[Any]
@@ -151,6 +153,23 @@ class Batches:
         raise TypeError("Batches are rows to fit to; go through other rows batch by batch, with arrays or tables as X.")
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """Checksums of a batch in an earlier pass.
+
+    Attributes
+    ----------
+    columns : list of int or None
+        Positions of the features that ``samples`` covers; None for all.
+    samples, target : int
+        Checksums of X and y.
+    """
+
+    columns: list[int] | None
+    samples: int
+    target: int = 0
+
+
 class OpenBatches(Paged):
     """Batches during a fit, as float matrices.
 
@@ -165,8 +184,7 @@ class OpenBatches(Paged):
     def __init__(self, batches: Batches, folder: Path) -> None:
         self._batches, self.folder = batches, folder
         self._encoder: Encoder | None = None
-        self._targets: list[int] = []
-        self._matrices: dict[int, int] = {}
+        self._seen: list[_Seen] = []
 
     def learn(self, rules: InputRules, like: Encoder | None) -> tuple[Encoder, _Labels, FloatArray | None]:
         """Read all samples once; return the encoder of their features, their targets and weights, of shape (n,).
@@ -180,7 +198,7 @@ class OpenBatches(Paged):
         """
         parts: list[Encoder] = []
 
-        def learn(X: Any) -> None:
+        def learn(X: Any) -> _Seen:
             part = Encoder.learn(X, rules, like)
             before = parts[0] if parts else part
             if part.form != before.form:
@@ -188,6 +206,10 @@ class OpenBatches(Paged):
             if part.n_features != before.n_features:
                 raise ValueError(f"X has {part.n_features} features, the batches before it {before.n_features}.")
             parts[:] = [Encoder.merge([before, part])]
+            # Codes of categories change with the batches that follow; everything else is encoded for good.
+            numeric = [j for j, kind in enumerate(part.kinds) if kind != "category"]
+            columns = numeric if len(numeric) < part.n_features and part.kinds else None
+            return _Seen(columns, _matrix_checksum(part.encode(X), columns))
 
         y, weight = self._read(learn, 2)
         encoder = self._encoder = parts[0]
@@ -196,19 +218,17 @@ class OpenBatches(Paged):
 
     def read(self, encoder: Encoder) -> tuple[_Labels, FloatArray | None]:
         """Read all samples once, those of a validation set; return their targets and weights, of shape (n,)."""
-        y, weight = self._read(None, 1)
+        y, weight = self._read(lambda X: _Seen(None, _matrix_checksum(encoder.encode(X), None)), 1)
         self._encoder, self.shape = encoder, (len(y), encoder.n_features)
         return y, weight
 
-    def _read(self, look: Callable[[Any], None] | None, min_samples: int) -> tuple[_Labels, FloatArray | None]:
-        self._targets, self._matrices = [], {}
+    def _read(self, look: Callable[[Any], _Seen], min_samples: int) -> tuple[_Labels, FloatArray | None]:
+        self._seen = []
         targets, weights = [], []
         same: dict[Any, Any] = {}  # one object for each label: as many as samples would fill the memory
         for i, X, y, weight in self._batches:
-            if look is not None:
-                with _named(i):
-                    look(X)
-            self._targets.append(_checksum(y))
+            with _named(i):
+                self._seen.append(replace(look(X), target=_checksum(y)))
             targets.append(np.array([same.setdefault(v, v) for v in y], dtype=object) if y.dtype.kind == "O" else y)
             if weight is not None:
                 weights.append(weight)
@@ -223,18 +243,20 @@ class OpenBatches(Paged):
         """Yield the batches as float matrices, the same ones each time."""
         if self._encoder is None:
             raise ValueError("the batches have not been read yet")
-        checksums = iter(self._targets)
-        for i, X, y, _ in self._batches:
-            if _checksum(y) != next(checksums, None):
+        n = 0
+        for n, (i, X, y, _) in enumerate(self._batches, start=1):
+            before = self._seen[n - 1] if n <= len(self._seen) else None
+            if before is None or _checksum(y) != before.target:
                 raise ValueError(f"Batch {i} differs from the first pass in y; make_batches must repeat itself.")
             with _named(i):
                 matrix = self._encoder.encode(X)
                 check_size(matrix)
-            found = _matrix_checksum(matrix)
-            if self._matrices.setdefault(i, found) != found:
+            if _matrix_checksum(matrix, before.columns) != before.samples:
                 raise ValueError(f"Batch {i} differs from an earlier pass in X; make_batches must repeat itself.")
+            if before.columns is not None:
+                self._seen[n - 1] = _Seen(None, _matrix_checksum(matrix, None), before.target)
             yield matrix
-        if next(checksums, None) is not None:
+        if n < len(self._seen):
             raise ValueError("There are fewer batches than in the first pass; make_batches must repeat itself.")
 
 
@@ -250,7 +272,7 @@ def opened(X: Any, *, with_vectors: bool = False) -> Iterator[Any]:
         Whether the long vectors of the fit are put there, too.
     """
     if not isinstance(X, Batches):
-        yield X
+        yield materialize(X)
         return
     with TemporaryDirectory(prefix="scboost-", dir=X.folder) as name:
         folder = Path(name)
@@ -271,10 +293,10 @@ def _checksum(y: _Labels) -> int:
     return hash(tuple(y)) if y.dtype.kind == "O" else crc32(y.tobytes())
 
 
-def _matrix_checksum(matrix: Any) -> int:
+def _matrix_checksum(matrix: Any, columns: list[int] | None) -> int:
     if hasattr(matrix, "indptr"):
         return crc32(matrix.indices.tobytes(), crc32(matrix.data.tobytes()))
-    return crc32(np.ascontiguousarray(matrix).data)
+    return crc32(np.ascontiguousarray(matrix if columns is None else matrix[:, columns]).tobytes())
 
 
 def _arrow() -> tuple[Any, Any]:
