@@ -64,7 +64,7 @@ CASES = {
     ),
     "columns of X_val": regressor(["X has 3 features", "expecting 4"], given={"X_val": X[:, :3], "y_val": y}),
     "weights of quantiles": regressor(
-        ["weighting='nonnegative'", "curvature"], loss="absolute_error", weighting="nonnegative"
+        ["weighting='nonnegative'", "Hessian"], loss="absolute_error", weighting="nonnegative"
     ),
     "folds of few rows": regressor(["cv=5", "3 rows"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
     "hold-out of few rows": regressor(

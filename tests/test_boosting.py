@@ -13,14 +13,18 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
-from scboost import _arrays
-from scboost._arrays import map_blocks, row_threads
+from scboost._core.history import History
+from scboost._core.loop import Boosting, Settings, initial_state
+from scboost._core.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from scboost._core.sampling import Draws
+from scboost._core.stopping import StopReason
+from scboost._data.hashing import row_keys
+from scboost._engine.estimator import EstimatorEngine
+from scboost._engine.leaf_sums import leaf_sums
 from scboost._model import ubjson
-from scboost.boosting.content import Draws, row_keys
-from scboost.boosting.history import History
-from scboost.boosting.learners import EstimatorEngine
-from scboost.boosting.loop import Settings, _Vectors, boost, start
-from scboost.boosting.losses import LogisticLoss, SoftmaxLoss, SquaredLoss, leaf_sums
+from scboost._runtime import threads as threads_module
+from scboost._runtime.context import Context
+from scboost._runtime.threads import SERIAL, Threads
 from scboost.xgb.engine import XGBoostEngine
 
 PLAIN = Settings(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, nu=0.0, seed=0)
@@ -33,9 +37,15 @@ def run(loss, X, y, settings, rounds, *, engine=None, weight=None, intercept=Non
     engine = engine or XGBoostEngine(X, loss.n_outputs, PARAMS)
     y = np.asarray(y, dtype=engine.dtype)
     intercept = np.zeros(loss.n_outputs) if intercept is None else intercept
-    state = start(weight, settings, engine, intercept, len(y), rounds)
+    state = initial_state(weight, settings, engine, intercept, len(y), rounds, Context())
     draws = Draws(row_keys(np.asarray(X)), settings.seed, weight)
-    return list(itertools.islice(boost(state, loss, y, weight, settings, engine, draws), rounds)), state
+    loop = Boosting(state, loss, y, weight, settings, engine, draws, Context())
+    return [kept(round_) for round_ in itertools.islice(loop, rounds)], state
+
+
+def kept(round_):
+    """The round with copies of its innovations, which the next one overwrites."""
+    return replace(round_, projections=[replace(p, innovation=p.innovation.copy()) for p in round_.projections])
 
 
 def sklearn_trees(X, **params):
@@ -93,22 +103,6 @@ def test_without_projection_no_history_is_kept():
     done, state = run(LogisticLoss(), X, y, PLAIN, 3)
     assert state.projector is None
     assert all(round_.projections == [] for round_ in done)
-
-
-def test_vectors_that_someone_holds_are_not_written_anew():
-    vectors = _Vectors()
-    like = np.zeros((2, 3), dtype=np.float32)
-    first = vectors.like(like, "a")
-    row, address = first[1], first.ctypes.data
-    del first
-    second = vectors.like(like, "a")
-    assert second.ctypes.data != address
-    row[:] = 7
-    assert vectors.like(like, "b").ctypes.data != second.ctypes.data
-    address = second.ctypes.data
-    del second
-    assert vectors.like(like, "a").ctypes.data == address
-    assert vectors.like(like, "a", np.float64).dtype == np.float64
 
 
 # --- alpha = 1 is matching pursuit -----------------------------------------------------------------
@@ -180,13 +174,13 @@ def test_newton_leaves_are_steps_on_the_raw_residual():
     engine = XGBoostEngine(X, 1, PARAMS)
     loss = LogisticLoss()
     y = y.astype(np.float32)
-    state = start(None, settings, engine, np.zeros(1), len(y), 6)
-    loop = boost(state, loss, y, None, settings, engine)
+    state = initial_state(None, settings, engine, np.zeros(1), len(y), 6, Context())
+    loop = iter(Boosting(state, loss, y, None, settings, engine, None, Context()))
     for _ in range(6):
-        r, curvature = loss.residual(y, state.F)
+        gradient, hessian = loss.gradient_hessian(y, state.F)
         learner = next(loop).learners[0]
-        G = np.bincount(learner.leaf, weights=r[0])
-        D = np.bincount(learner.leaf, weights=curvature[0])
+        G = -np.bincount(learner.leaf, weights=gradient[0])
+        D = np.bincount(learner.leaf, weights=hessian[0])
         np.testing.assert_allclose(learner.values, G / (D + 1.0), rtol=1e-5, atol=1e-7)
 
 
@@ -214,8 +208,8 @@ def test_a_share_gamma_of_the_historical_component_is_removed(gamma):
     done, _ = run(LogisticLoss(), X, y, replace(PAPER, gamma=gamma), 5, engine=sklearn_trees(X, max_depth=3))
     F = np.zeros((1, len(y)))
     for round_ in done:
-        r, _ = LogisticLoss().residual(y.astype(float), F)
-        removed = r[0] - round_.projections[0].innovation
+        gradient, _ = LogisticLoss().gradient_hessian(y.astype(float), F)
+        removed = -gradient[0] - round_.projections[0].innovation
         assert removed @ removed == pytest.approx(gamma**2 * round_.projections[0].historical_energy, abs=1e-9)
         F = F + 0.1 * round_.learners[0].predictions()
 
@@ -235,7 +229,7 @@ def test_nothing_left_to_learn_stops_with_a_reason(kind, leaf_rule):
     settings = replace(PAPER, alpha=1.0, eta=0.5, leaf_rule=leaf_rule)
     done, state = run(SquaredLoss(), X, y, settings, 10, engine=engine)
     assert len(done) == 1
-    assert "nothing is left to learn" in state.stop_reason
+    assert state.stop.reason is StopReason.CONSTANT_INNOVATION
 
 
 @pytest.mark.parametrize("make", [XGBoostEngine, None])
@@ -244,7 +238,7 @@ def test_no_residual_stops_before_the_first_tree(make):
     engine = XGBoostEngine(X, 1, PARAMS) if make else sklearn_trees(X)
     done, state = run(SquaredLoss(), X, np.zeros(300), PAPER, 3, engine=engine)
     assert done == []
-    assert "constant" in state.stop_reason
+    assert state.stop.reason is StopReason.CONSTANT_INNOVATION
 
 
 @pytest.mark.parametrize("make", [XGBoostEngine, None])
@@ -274,7 +268,7 @@ def test_constraints_that_allow_no_split_stop_with_a_reason():
     prior = LogisticLoss().initial_score(y, None)
     done, state = run(LogisticLoss(), X, y, PLAIN, 3, engine=engine, intercept=prior)
     assert done == []
-    assert "split" in state.stop_reason
+    assert state.stop.reason is StopReason.NO_SPLIT
 
 
 def test_a_stopped_loop_stays_stopped():
@@ -282,7 +276,7 @@ def test_a_stopped_loop_stays_stopped():
     y = np.zeros(300, dtype=np.float32)
     engine = XGBoostEngine(X, 1, PARAMS)
     _, state = run(SquaredLoss(), X, y, PAPER, 3, engine=engine)
-    assert list(boost(state, SquaredLoss(), y, None, PAPER, engine)) == []
+    assert list(Boosting(state, SquaredLoss(), y, None, PAPER, engine, None, Context())) == []
 
 
 # --- randomness and resuming -----------------------------------------------------------------------
@@ -304,10 +298,10 @@ def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, sub
     whole, _ = run(loss, X, y, settings, 12, engine=XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6))
     y = y.astype(np.float32)
     engines = [XGBoostEngine(X, loss.n_outputs, PARAMS, colsample=0.6) for _ in range(2)]
-    state = start(None, settings, engines[0], np.zeros(loss.n_outputs), len(y), 12)
+    state = initial_state(None, settings, engines[0], np.zeros(loss.n_outputs), len(y), 12, Context())
     draws = Draws(row_keys(X), settings.seed)
-    parts = list(itertools.islice(boost(state, loss, y, None, settings, engines[0], draws), first))
-    parts += itertools.islice(boost(state, loss, y, None, settings, engines[1], draws), 12 - first)
+    parts = list(itertools.islice(Boosting(state, loss, y, None, settings, engines[0], draws, Context()), first))
+    parts += itertools.islice(Boosting(state, loss, y, None, settings, engines[1], draws, Context()), 12 - first)
     for a, b in zip(whole, parts, strict=True):
         for x, z in zip(a.learners, b.learners, strict=True):
             np.testing.assert_array_equal(x.predictions(), z.predictions())
@@ -321,9 +315,9 @@ class Recorded(XGBoostEngine):
         super().__init__(*args, **kwargs)
         self.targets = []
 
-    def grow(self, target, curvature, seed, measured=None):
+    def grow(self, target, hessian, seed, totals=None):
         self.targets.append(target.copy())
-        return super().grow(target, curvature, seed)
+        return super().grow(target, hessian, seed)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -336,13 +330,13 @@ def test_exploration_falls_with_the_root_of_the_loss_where_there_are_classes(nam
     F = np.zeros((loss.n_outputs, len(y)), dtype=np.float32)
     draws = Draws(row_keys(X), settings.seed)
     for t, (round_, target) in enumerate(zip(done, engine.targets, strict=True)):
-        r, curvature = loss.residual(np.asarray(y, dtype=np.float32), F)
-        sizes = np.mean(np.abs(r) / np.sqrt(curvature), axis=1)
+        gradient, hessian = loss.gradient_hessian(np.asarray(y, dtype=np.float32), F)
+        sizes = np.mean(np.abs(gradient) / np.sqrt(hessian), axis=1)
         dispersion = 1.0 if name == "logistic" else np.pi / 2 * np.mean(sizes**2)
         share = np.sqrt(round_.loss / done[0].loss) if loss.n_classes else 1.0
         for k in range(loss.n_outputs):
-            z = np.sqrt(dispersion * curvature[k]) * draws.normal(t, k)
-            np.testing.assert_allclose((target[k] - r[k]) @ z / (z @ z), 0.7 * share, atol=0.7 * 0.006)
+            z = np.sqrt(dispersion * hessian[k]) * draws.normal(t, k)
+            np.testing.assert_allclose((target[k] + gradient[k]) @ z / (z @ z), 0.7 * share, atol=0.7 * 0.006)
         F += settings.eta * np.stack([learner.predictions() for learner in round_.learners])
     if loss.n_classes:
         assert done[-1].loss < 0.8 * done[0].loss
@@ -364,10 +358,10 @@ def test_every_round_draws_its_own_rows():
     drawn = []
 
     class Spy(XGBoostEngine):
-        def grow(self, target, curvature, seed, measured=None):
-            drawn.append(curvature[0] > 0)
+        def grow(self, target, hessian, seed, totals=None):
+            drawn.append(hessian[0] > 0)
             np.testing.assert_array_equal(target[0] != 0, drawn[-1])
-            return super().grow(target, curvature, seed)
+            return super().grow(target, hessian, seed)
 
     settings = replace(PLAIN, subsample=0.3)
     run(LogisticLoss(), X, y, settings, 6, engine=Spy(X, 1, PARAMS))
@@ -391,7 +385,7 @@ def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
     engine = XGBoostEngine(X, 1, PARAMS, colsample=1 / 6)
     done, state = run(LogisticLoss(), X, y, PLAIN, 30, engine=engine)
     assert len(done) == 30
-    assert state.stop_reason == ""
+    assert not state.stop
     sizes = {len(round_.learners[0].values) for round_ in done}
     assert 1 in sizes
     assert max(sizes) > 1
@@ -399,7 +393,7 @@ def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
 
 @pytest.fixture
 def any_rows_on_threads(monkeypatch):
-    monkeypatch.setattr(_arrays, "_THREADED", 0)
+    monkeypatch.setattr(threads_module, "_THREADED", 0)
 
 
 @pytest.mark.usefixtures("any_rows_on_threads")
@@ -407,12 +401,13 @@ def test_blocks_on_threads_come_back_in_order_and_pass_errors_on():
     def bounds(rows):
         return rows.start
 
-    with row_threads(3):
-        assert map_blocks(bounds, 1000, 7) == list(range(0, 1000, 7))
-        assert map_blocks(bounds, 5, 7) == [0]
-        with pytest.raises(ZeroDivisionError):
-            map_blocks(lambda rows: 1 // (rows.start - 70), 1000, 7)
-    assert map_blocks(bounds, 20, 7) == [0, 7, 14]
+    threads = Threads(3)
+    assert threads.map_blocks(bounds, 1000, 7) == list(range(0, 1000, 7))
+    assert threads.map_blocks(bounds, 5, 7) == [0]
+    with pytest.raises(ZeroDivisionError):
+        threads.map_blocks(lambda rows: 1 // (rows.start - 70), 1000, 7)
+    threads.close()
+    assert SERIAL.map_blocks(bounds, 20, 7) == [0, 7, 14]
 
 
 def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
@@ -423,22 +418,23 @@ def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
         met.wait()  # passes only if two threads are here
         return threading.get_ident()
 
-    with row_threads(3):
-        assert set(map_blocks(lambda rows: threading.get_ident(), 100_000)) == {me}
-        assert len(set(map_blocks(meet, 2 << 18, 1 << 18))) == 2
-    with row_threads(2):
-        assert set(map_blocks(lambda rows: threading.get_ident(), 2 << 18)) == {me}
+    three = Threads(3)
+    assert set(three.map_blocks(lambda rows: threading.get_ident(), 100_000)) == {me}
+    assert len(set(three.map_blocks(meet, 2 << 18, 1 << 18))) == 2
+    three.close()
+    assert set(Threads(2).map_blocks(lambda rows: threading.get_ident(), 2 << 18)) == {me}
 
 
 @pytest.mark.usefixtures("any_rows_on_threads")
 def test_nobody_waits_for_threads_that_have_not_begun():
     free = threading.Event()
-    with row_threads(3):
-        map_blocks(lambda rows: None, 20, 7)
-        for _ in range(2):
-            _arrays._threads.get()._pool.submit(free.wait)  # all helpers are busy
-        assert map_blocks(lambda rows: rows.start, 20, 7) == [0, 7, 14]
-        free.set()
+    threads = Threads(3)
+    threads.map_blocks(lambda rows: None, 20, 7)
+    for _ in range(2):
+        threads._pool.submit(free.wait)  # all helpers are busy
+    assert threads.map_blocks(lambda rows: rows.start, 20, 7) == [0, 7, 14]
+    free.set()
+    threads.close()
 
 
 @pytest.mark.usefixtures("any_rows_on_threads")
@@ -451,16 +447,36 @@ def test_work_between_trees_does_not_depend_on_the_number_of_threads():
     for _ in range(3):
         history.append(rng.standard_normal(n).astype(np.float32))
 
-    def numbers():
-        r, curvature = np.empty_like(F), np.empty_like(F)
-        mean = LogisticLoss().derivatives(y, F, weight, r, curvature)
-        projection = history.project(r[0], alpha=0.9, curvature=curvature[0])
-        sums = leaf_sums(np.arange(n) % 7, 7, (r[0], curvature[0]), weight)
-        return [r, curvature, mean(), projection.innovation, projection.historical_energy, sums]
+    def numbers(threads):
+        gradient, hessian = LogisticLoss().gradient_hessian(y, F)
+        context = Context(threads=threads)
+        projection = history.project(-gradient[0], alpha=0.9, hessian=hessian[0], context=context)
+        sums = leaf_sums(np.arange(n) % 7, 7, (gradient[0], hessian[0]), weight, threads)
+        mean = LogisticLoss().mean(y, F, weight, threads=threads)
+        return [mean, projection.innovation, projection.historical_energy, sums]
 
-    alone = numbers()
-    with row_threads(3):
-        for one, many in zip(alone, numbers(), strict=True):
-            np.testing.assert_array_equal(one, many)
-    np.testing.assert_array_equal(alone[0], LogisticLoss().residual(y, F)[0])
-    np.testing.assert_allclose(alone[2], LogisticLoss().mean(y, F, weight), rtol=1e-6)
+    three = Threads(3)
+    for one, many in zip(numbers(SERIAL), numbers(three), strict=True):
+        np.testing.assert_array_equal(one, many)
+    three.close()
+
+
+@pytest.mark.usefixtures("any_rows_on_threads")
+def test_rounds_do_not_depend_on_the_number_of_threads():
+    X, y = two_classes(n=50_000)
+    y = y.astype(np.float32)
+
+    def rounds(threads):
+        context = Context(threads=threads)
+        settings = replace(PLAIN, gamma=0.7, memory=3, nu=0.5)
+        engine = XGBoostEngine(X, 1, PARAMS, context=context)
+        state = initial_state(None, settings, engine, np.zeros(1), len(y), 4, context)
+        draws = Draws(row_keys(X, threads), 0, None, context)
+        loop = Boosting(state, LogisticLoss(), y, None, settings, engine, draws, context)
+        losses = [round_.loss for round_ in itertools.islice(loop, 4)]
+        return losses, state.F
+
+    three = Threads(3)
+    for one, many in zip(rounds(SERIAL), rounds(three), strict=True):
+        np.testing.assert_array_equal(one, many)
+    three.close()

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -223,27 +222,6 @@ def test_a_folder_that_goes_away_costs_a_warning(tmp_path):
     leave = lambda model: model.n_estimators_ == 1 and folder.rmdir()  # noqa: E731
     with pytest.warns(RuntimeWarning, match="could not be written after round 7"):
         fit("binary", callbacks=[leave, Checkpoint(folder / "model", every=7)])
-
-
-class OtherProjection(SCBoostClassifier):
-    """Nothing is ever projected, by a projector that no checkpoint knows."""
-
-    def make_projector(self, settings, F, capacity, sample_weight):
-        return SimpleNamespace(
-            project=lambda r, curvature, out: np.copyto(out, r) or [],
-            append=lambda predictions: None,
-            reserve=lambda capacity: None,
-        )
-
-
-def test_a_projector_that_cannot_be_stored_costs_a_warning(tmp_path):
-    X, y = two_classes(n=100)
-    given = {"n_estimators": 5, "n_jobs": 1, "random_state": 0}
-    checkpoint = Checkpoint(tmp_path / "c", every=5)
-    with pytest.warns(RuntimeWarning, match="cannot store the projector SimpleNamespace"):
-        model = OtherProjection(callbacks=[checkpoint], **given).fit(X, y)
-    plain = SCBoostClassifier(projection_strength=0.0, **given).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
 
 
 def test_what_cannot_work_is_said_before_the_first_round(tmp_path):

@@ -27,8 +27,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import FAST, legal_parameters, three_classes, two_classes
 from scboost import SCBoostClassifier
-from scboost.boosting.content import content_sample, row_keys
-from scboost.boosting.learners import EstimatorEngine
+from scboost._core.sampling import content_sample
+from scboost._data.hashing import row_keys
+from scboost._engine.estimator import EstimatorEngine
 from scboost.xgb.engine import XGBoostEngine
 
 X2, y2 = two_classes()

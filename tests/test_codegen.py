@@ -18,6 +18,7 @@ from exports import HOSTILE, Case, expected, hostile_samples, largest_error, pre
 from scboost import SCBoostClassifier, SCBoostRegressor, export_c, export_js, export_sql
 from scboost._model.codegen.program import chain, comment_text, read_tree
 from scboost._model.codegen.sql import boundary
+from scboost.losses import IdentityLink
 
 pytestmark = pytest.mark.filterwarnings("ignore:The model has no trees")
 NAMES = [
@@ -248,9 +249,12 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
 def test_a_loss_with_its_own_link_is_refused():
     fitted = cases()["regression"].model.__fitted_model__()
 
+    class Doubled(IdentityLink):
+        def inverse(self, raw):
+            return 2 * raw[0]
+
     class OwnLink(type(fitted.loss)):
-        def inverse_link(self, F):
-            return 2 * F[0]
+        link = Doubled()
 
     class Model:
         def __fitted_model__(self):

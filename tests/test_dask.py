@@ -11,7 +11,7 @@ import pytest
 
 import scboost
 from scboost import Checkpoint
-from scboost.boosting.workers import WorkerError
+from scboost._runtime.communicator import WorkerError
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

@@ -8,8 +8,8 @@ from sklearn.metrics import log_loss
 
 from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._core.autotune import auto_learning_rate
 from scboost.estimators.fitting import FoldModels
-from scboost.estimators.parameters import auto_learning_rate
 
 pytest.importorskip("xgboost")
 

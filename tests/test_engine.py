@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_info
 
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier
-from scboost.boosting.learners import EstimatorEngine
+from scboost._engine.estimator import EstimatorEngine
+from scboost._engine.interface import Totals
 from scboost.xgb import engine as engine_module
 from scboost.xgb.calls import Calls
 from scboost.xgb.engine import XGBoostEngine, _snap
@@ -476,8 +477,7 @@ def test_estimator_engine_gives_each_output_its_own_seed_and_learner():
 def test_a_target_too_small_for_a_number_of_single_precision_is_divided_by_no_zero():
     X = np.arange(20.0)[:, None]
     engine = XGBoostEngine(X, 1, {})
-    curvature = np.ones((1, 20), dtype=np.float32)
-    _, scale = measured = engine.measure(np.array([1e-90]), 20.0, 20)()
-    assert scale[0, 0] > 0
-    (learner,) = engine.grow(np.full((1, 20), 1e-45, dtype=np.float32), curvature, 0, measured)
+    hessian = np.ones((1, 20), dtype=np.float32)
+    totals = Totals(np.array([1e-90]), 20.0)
+    (learner,) = engine.grow(np.full((1, 20), 1e-45, dtype=np.float32), hessian, 0, totals)
     assert np.isfinite(learner.values).all()

@@ -12,8 +12,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target
-from scboost.boosting.ensemble import EstimatorEnsemble
-from scboost.boosting.learners import EstimatorEngine
+from scboost._engine.ensemble import EstimatorEnsemble
+from scboost._engine.estimator import EstimatorEngine
 from scboost.xgb.engine import XGBoostEngine
 from scboost.xgb.ensemble import TreeEnsemble
 

@@ -6,8 +6,9 @@ from sklearn.metrics import log_loss
 
 from data_makers import QUICK, mostly_noise
 from scboost import SCBoostClassifier, SCBoostRegressor
-from scboost.boosting.content import row_keys, standard_errors
-from scboost.boosting.training import Race
+from scboost._core.statistics import standard_errors
+from scboost._core.stopping import ComparedStopping
+from scboost._data.hashing import row_keys
 
 pytest.importorskip("xgboost")
 from scboost.xgb.engine import XGBoostEngine
@@ -84,7 +85,7 @@ def test_an_engine_on_some_columns_grows_the_trees_of_a_matrix_of_these():
     own = {"monotone_constraints": tuple(signs[columns].tolist()), "interaction_constraints": [[3, 0], [2]]}
     target, curvature = (y - 0.5).astype(np.float32)[None], np.full((1, len(y)), 0.25, dtype=np.float32)
     engines = (
-        XGBoostEngine(X, 1, {**params, **some}, columns=columns),
+        XGBoostEngine(X, 1, {**params, **some}, features=columns),
         XGBoostEngine(X[:, columns], 1, {**params, **own}),
     )
     (one,), (other,) = (engine.grow(target.copy(), curvature, 0) for engine in engines)
@@ -114,7 +115,7 @@ def test_standard_errors_know_neither_the_unit_of_the_weights_nor_repetitions():
 
 
 def test_a_race_ends_behind_the_rival_or_without_improvement():
-    race = Race(patience=5, tol=0.0, rival=(3.0, 2.0, 1.0, 0.5), lag=2)
+    race = ComparedStopping(patience=5, tol=0.0, reference=(3.0, 2.0, 1.0, 0.5), n_worse=2)
     assert not race.reached([3.1, 1.9, 1.1])  # behind once
     assert race.reached([2.9, 2.1, 1.1])
     assert not race.reached([2.9, 1.9, 1.1, 0.4])

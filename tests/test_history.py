@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from data_makers import energy_thresholds, vectors
-from scboost.boosting.history import History
+from scboost._core.history import History
 
 quick = settings(deadline=None, max_examples=80)
 
@@ -232,7 +232,7 @@ def test_curvature_is_the_metric(H, alpha, gamma, seed, weighted):
     metric = c if weight is None else c * weight
     p, k, firm = oracle(H, r / c, alpha, metric)
     assume(firm)
-    found = remember(H, sample_weight=weight).project(r, alpha=alpha, gamma=gamma, curvature=c)
+    found = remember(H, sample_weight=weight).project(r, alpha=alpha, gamma=gamma, hessian=c)
     assert found.k == k
     np.testing.assert_allclose(found.innovation, r - gamma * c * p, atol=1e-8 * np.linalg.norm(r / c))
     assert found.historical_energy == pytest.approx(metric @ p**2, abs=1e-8 * (metric @ (r / c) ** 2))
@@ -246,10 +246,10 @@ def test_equal_curvatures_change_nothing_and_leave_no_trace(alpha):
     H, r = rng.normal(size=(4, 30)), rng.normal(size=30)
     history = remember(H)
     plain = history.project(r, alpha=alpha)
-    equal = history.project(r, alpha=alpha, curvature=np.full(30, 0.25))
+    equal = history.project(r, alpha=alpha, hessian=np.full(30, 0.25))
     np.testing.assert_allclose(equal.innovation, plain.innovation, atol=1e-12)
     assert equal.share == pytest.approx(plain.share)
-    history.project(r, alpha=alpha, curvature=rng.uniform(0.1, 1, size=30))
+    history.project(r, alpha=alpha, hessian=rng.uniform(0.1, 1, size=30))
     again = history.project(r, alpha=alpha)
     np.testing.assert_allclose(again.innovation, plain.innovation, atol=1e-12)
 

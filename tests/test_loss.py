@@ -15,7 +15,8 @@ from sklearn.metrics import (
     mean_tweedie_deviance,
 )
 
-from scboost.boosting.losses import (
+from scboost._core.leaves import leaf_values
+from scboost._core.losses import (
     ExpectileLoss,
     GammaLoss,
     HuberLoss,
@@ -26,8 +27,10 @@ from scboost.boosting.losses import (
     SoftmaxLoss,
     SquaredLoss,
     TweedieLoss,
-    _leaf_quantiles,
 )
+from scboost._core.statistics import weighted_quantile
+from scboost._runtime.communicator import SINGLE_PROCESS
+from scboost._runtime.context import Context
 
 LOSSES = {
     "logistic": LogisticLoss(),
@@ -65,49 +68,50 @@ def scores(name, n, seed):
 @pytest.mark.parametrize("name", LOSSES)
 @quick
 @given(seed=st.integers(0, 10_000))
-def test_residual_is_the_negative_derivative(name, seed):
+def test_gradient_is_the_first_derivative(name, seed):
     loss, y, F = LOSSES[name], targets(name, 8, seed), scores(name, 8, seed)
-    r, _ = loss.residual(y, F)
+    gradient, _ = loss.gradient_hessian(y, F)
     step = 1e-5
     if name in {"quantile", "quantiles", "huber"}:  # away from their kinks
         F = np.where(np.abs(np.abs(y - F) - 0.7) < 2 * step, F + 0.01, F)
         F = np.where(np.abs(y - F) < 2 * step, F + 0.01, F)
-        r, _ = loss.residual(y, F)
+        gradient, _ = loss.gradient_hessian(y, F)
     for k in range(loss.n_outputs):
         shift = np.zeros_like(F)
         shift[k] = step
-        numerical = (loss.row_losses(y, F + shift) - loss.row_losses(y, F - shift)) / (2 * step)
-        np.testing.assert_allclose(r[k], -numerical, atol=1e-8)
+        numerical = (loss.pointwise_loss(y, F + shift) - loss.pointwise_loss(y, F - shift)) / (2 * step)
+        np.testing.assert_allclose(gradient[k], numerical, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["logistic", "squared", "poisson", "softmax", "gamma", "tweedie"])
 @quick
 @given(seed=st.integers(0, 10_000))
-def test_curvature_is_the_second_derivative(name, seed):
+def test_hessian_is_the_second_derivative(name, seed):
     loss, y, F = LOSSES[name], targets(name, 8, seed), scores(name, 8, seed)
-    _, curvature = loss.residual(y, F)
+    _, hessian = loss.gradient_hessian(y, F)
     # Softmax uses twice the diagonal, an upper bound of the whole second derivative.
     factor = 2 if name == "softmax" else 1
     step = 1e-5
     for k in range(loss.n_outputs):
         shift = np.zeros_like(F)
         shift[k] = step
-        numerical = -(loss.residual(y, F + shift)[0][k] - loss.residual(y, F - shift)[0][k]) / (2 * step)
-        np.testing.assert_allclose(curvature[k], factor * numerical, atol=1e-8)
+        up, down = (loss.gradient_hessian(y, F + sign * shift)[0][k] for sign in (1, -1))
+        numerical = (up - down) / (2 * step)
+        np.testing.assert_allclose(hessian[k], factor * numerical, atol=1e-8)
 
 
 @quick
 @given(F=st.lists(st.floats(-5, 5), min_size=4, max_size=4))
-def test_softmax_curvature_bounds_the_second_derivative(F):
+def test_softmax_hessian_bounds_the_second_derivative(F):
     p = special.softmax(F)
-    bound = SoftmaxLoss(4).residual(np.array([0.0]), np.array(F)[:, None])[1][:, 0]
+    bound = SoftmaxLoss(4).gradient_hessian(np.array([0.0]), np.array(F)[:, None])[1][:, 0]
     assert np.linalg.eigvalsh(np.diag(bound) - (np.diag(p) - np.outer(p, p))).min() >= -1e-12
 
 
 @pytest.mark.parametrize("name", ["quantile", "huber"])
-def test_losses_without_curvature_everywhere_use_one(name):
-    _, curvature = LOSSES[name].residual(targets(name, 8, 0), scores(name, 8, 0))
-    np.testing.assert_array_equal(curvature, np.ones((1, 8)))
+def test_losses_without_hessian_everywhere_use_one(name):
+    _, hessian = LOSSES[name].gradient_hessian(targets(name, 8, 0), scores(name, 8, 0))
+    np.testing.assert_array_equal(hessian, np.ones((1, 8)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -146,11 +150,11 @@ def test_two_class_softmax_is_the_binary_loss(seed):
     F = scores("logistic", 20, seed)
     both = np.vstack([-F / 2, F / 2])
     binary, softmax = LogisticLoss(), SoftmaxLoss(2)
-    np.testing.assert_allclose(softmax.row_losses(y, both), binary.row_losses(y, F), atol=1e-12)
-    np.testing.assert_allclose(softmax.inverse_link(both), binary.inverse_link(F), atol=1e-12)
-    (r2, c2), (r1, c1) = softmax.residual(y, both), binary.residual(y, F)
+    np.testing.assert_allclose(softmax.pointwise_loss(y, both), binary.pointwise_loss(y, F), atol=1e-12)
+    np.testing.assert_allclose(softmax.link.inverse(both), binary.link.inverse(F), atol=1e-12)
+    (r2, c2), (r1, c1) = softmax.gradient_hessian(y, both), binary.gradient_hessian(y, F)
     np.testing.assert_allclose(r2[1], r1[0], atol=1e-12)
-    # Both outputs step, so that F moves by twice the step of one: with twice the curvature the Newton steps agree.
+    # Both outputs step, so that F moves by twice the step of one: with twice the Hessian the Newton steps agree.
     np.testing.assert_allclose(2 * r2[1] / c2[1], r1[0] / c1[0], rtol=1e-9)
     start = softmax.initial_score(y, None)
     np.testing.assert_allclose(start[1] - start[0], binary.initial_score(y, None)[0], atol=1e-12)
@@ -161,16 +165,18 @@ def test_two_class_softmax_is_the_binary_loss(seed):
 def test_special_cases_agree(seed):
     y, F = targets("squared", 15, seed), scores("squared", 15, seed)
     wide = HuberLoss(1e6)
-    np.testing.assert_allclose(wide.row_losses(y, F), SquaredLoss().row_losses(y, F), rtol=1e-12)
-    np.testing.assert_allclose(wide.residual(y, F)[0], SquaredLoss().residual(y, F)[0], rtol=1e-12)
+    np.testing.assert_allclose(wide.pointwise_loss(y, F), SquaredLoss().pointwise_loss(y, F), rtol=1e-12)
+    np.testing.assert_allclose(wide.gradient_hessian(y, F)[0], SquaredLoss().gradient_hessian(y, F)[0], rtol=1e-12)
     np.testing.assert_allclose(wide.initial_score(y, None), SquaredLoss().initial_score(y, None), atol=1e-9)
-    np.testing.assert_allclose(QuantileLoss(0.5).row_losses(y, F), np.abs(y - F[0]) / 2, rtol=1e-12)
+    np.testing.assert_allclose(QuantileLoss(0.5).pointwise_loss(y, F), np.abs(y - F[0]) / 2, rtol=1e-12)
     np.testing.assert_allclose(QuantileLoss(0.5).initial_score(y, None), [np.median(y)], atol=1e-12)
-    np.testing.assert_allclose(ExpectileLoss(0.5).row_losses(y, F), SquaredLoss().row_losses(y, F), rtol=1e-12)
-    np.testing.assert_allclose(ExpectileLoss(0.5).residual(y, F)[0], SquaredLoss().residual(y, F)[0], rtol=1e-12)
+    np.testing.assert_allclose(ExpectileLoss(0.5).pointwise_loss(y, F), SquaredLoss().pointwise_loss(y, F), rtol=1e-12)
+    np.testing.assert_allclose(
+        ExpectileLoss(0.5).gradient_hessian(y, F)[0], SquaredLoss().gradient_hessian(y, F)[0], rtol=1e-12
+    )
     counts = targets("poisson", 15, seed)
     np.testing.assert_allclose(
-        TweedieLoss(1 + 1e-9).residual(counts, F)[0], PoissonLoss().residual(counts, F)[0], atol=1e-6
+        TweedieLoss(1 + 1e-9).gradient_hessian(counts, F)[0], PoissonLoss().gradient_hessian(counts, F)[0], atol=1e-6
     )
 
 
@@ -183,10 +189,10 @@ def test_mean_agrees_with_scikit_learn():
         assert change == pytest.approx((deviance(y, np.exp(F[0])) - deviance(y, np.exp(other[0]))) / 2, rel=1e-9)
     weight = np.random.default_rng(0).uniform(0.5, 2, size=40)
     y, F = targets("logistic", 40, 1), scores("logistic", 40, 1)
-    expected = log_loss(y, LOSSES["logistic"].inverse_link(F), sample_weight=weight)
+    expected = log_loss(y, LOSSES["logistic"].link.inverse(F), sample_weight=weight)
     assert LOSSES["logistic"].mean(y, F, weight) == pytest.approx(expected, rel=1e-12)
     y, F = targets("softmax", 40, 1), scores("softmax", 40, 1)
-    expected = log_loss(y, LOSSES["softmax"].inverse_link(F), sample_weight=weight)
+    expected = log_loss(y, LOSSES["softmax"].link.inverse(F), sample_weight=weight)
     assert LOSSES["softmax"].mean(y, F, weight) == pytest.approx(expected, rel=1e-12)
     y, F = targets("quantile", 40, 1), scores("quantile", 40, 1)
     expected = mean_pinball_loss(y, F[0], alpha=0.3, sample_weight=weight)
@@ -202,25 +208,32 @@ def test_mean_agrees_with_scikit_learn():
 def test_residuals_keep_the_dtype_of_the_scores(name, dtype):
     y, F = targets(name, 9, 0).astype(dtype), scores(name, 9, 0).astype(dtype)
     kept = F.copy()
-    r, curvature = LOSSES[name].residual(y, F)
-    assert r.dtype == curvature.dtype == dtype
-    assert r.shape == curvature.shape == F.shape
+    r, hessian = LOSSES[name].gradient_hessian(y, F)
+    assert r.dtype == hessian.dtype == dtype
+    assert r.shape == hessian.shape == F.shape
     np.testing.assert_array_equal(F, kept)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("name", "y"), [("logistic", [0.0, 1.0]), ("softmax", [0.0, 2.0])])
-def test_saturated_probabilities_stay_finite_and_keep_some_curvature(name, y, dtype):
+def test_saturated_probabilities_stay_finite_and_keep_some_hessian(name, y, dtype):
     F = np.full((LOSSES[name].n_outputs, 2), -200.0, dtype=dtype)
     F[-1] = 200.0
     for sign in (1, -1):
-        r, curvature = LOSSES[name].residual(np.array(y, dtype=dtype), sign * F)
+        r, hessian = LOSSES[name].gradient_hessian(np.array(y, dtype=dtype), sign * F)
         assert np.isfinite(r).all()
-        assert (curvature > 0).all()
-        assert np.isfinite(LOSSES[name].row_losses(np.array(y, dtype=dtype), sign * F)).all()
+        assert (hessian > 0).all()
+        assert np.isfinite(LOSSES[name].pointwise_loss(np.array(y, dtype=dtype), sign * F)).all()
 
 
 # --- leaf steps ------------------------------------------------------------------------------------
+
+
+def steps_of(loss, leaf, n_leaves, y, F, weight, l2, l1=0.0):
+    """Leaf values of one output."""
+    gradient, hessian = loss.gradient_hessian(y, F)
+    (steps,) = leaf_values([(leaf, n_leaves)], loss, y, F, -gradient, hessian, weight, l2, l1, Context())
+    return steps
 
 
 @pytest.mark.parametrize("l1", [0.0, 4.0, 1e6])
@@ -230,14 +243,13 @@ def test_steps_minimise_the_loss_of_their_leaf_under_both_penalties(name, l2, l1
     loss, y, F = LOSSES[name], targets(name, 60, 3), scores(name, 60, 3)
     rng = np.random.default_rng(4)
     leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
-    r, c = loss.residual(y, F)
-    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2, l1)()
+    steps = steps_of(loss, leaf, 4, y, F, weight, l2, l1)
     assert steps[3] == 0
     for j in range(3):
         rows = leaf == j
 
         def cost(s, rows=rows):
-            return weight[rows] @ loss.row_losses(y[rows], F[:, rows] + s) + l2 * s**2 / 2 + l1 * abs(s)
+            return weight[rows] @ loss.pointwise_loss(y[rows], F[:, rows] + s) + l2 * s**2 / 2 + l1 * abs(s)
 
         assert cost(steps[j]) <= min(cost(s) for s in np.linspace(-3, 3, 6001)) + 1e-9
         if l1 == 1e6:
@@ -252,12 +264,12 @@ def test_newton_step_minimises_the_quadratic_model_of_its_leaf(name, l2, weighte
     rng = np.random.default_rng(4)
     leaf = rng.integers(3, size=40)
     weight = rng.uniform(0.5, 2, size=40) if weighted else None
-    r, c = loss.residual(y, F)
-    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)()
+    gradient, hessian = loss.gradient_hessian(y, F)
+    steps = steps_of(loss, leaf, 4, y, F, weight, l2)
     w = np.ones(40) if weight is None else weight
     for j in range(3):
         rows = leaf == j
-        slope = np.sum(w[rows] * (-r[0, rows] + c[0, rows] * steps[j])) + l2 * steps[j]
+        slope = np.sum(w[rows] * (gradient[0, rows] + hessian[0, rows] * steps[j])) + l2 * steps[j]
         assert slope == pytest.approx(0, abs=1e-10)
     assert steps[3] == 0  # a leaf without rows does not move
 
@@ -268,21 +280,19 @@ def test_steps_of_amounts_minimise_the_penalised_loss_of_their_leaf(name, l2):
     loss, y, F = LOSSES[name], targets(name, 60, 3), 3 * scores(name, 60, 3)
     rng = np.random.default_rng(4)
     leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
-    r, c = loss.residual(y, F)
-    steps = loss.leaf_steps(leaf, 4, y, F[0], r[0], c[0], weight, l2)()
+    steps = steps_of(loss, leaf, 4, y, F, weight, l2)
     for j in range(3):
         rows = leaf == j
-        slope = np.sum(weight[rows] * loss.residual(y[rows], F[:, rows] + steps[j])[0][0]) - l2 * steps[j]
+        slope = np.sum(weight[rows] * loss.gradient_hessian(y[rows], F[:, rows] + steps[j])[0][0]) + l2 * steps[j]
         assert slope == pytest.approx(0, abs=1e-8)
     assert steps[3] == 0
 
 
 def test_a_leaf_without_any_amount_takes_a_finite_step_down():
     loss, y, F = TweedieLoss(1.5), np.zeros(5), np.zeros((1, 5))
-    r, c = loss.residual(y, F)
     leaf = np.zeros(5, dtype=int)
-    (free,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 0.0)()
-    (held,) = loss.leaf_steps(leaf, 1, y, F[0], r[0], c[0], None, 3.0)()
+    (free,) = steps_of(loss, leaf, 1, y, F, None, 0.0)
+    (held,) = steps_of(loss, leaf, 1, y, F, None, 3.0)
     assert -31 < free < held < 0
 
 
@@ -295,21 +305,20 @@ def test_a_leaf_without_any_amount_takes_a_finite_step_down():
 def test_leaf_quantile_minimises_the_pinball_loss_and_reads_weights_as_repetitions(e, quantile, data):
     e = np.array(e, dtype=float)
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(e), max_size=len(e))), dtype=float)
-    one_leaf = np.zeros(len(e), dtype=int)
-    step = _leaf_quantiles(one_leaf, 1, e, weight, quantile)[0]
+    step = weighted_quantile(e, weight, quantile, SINGLE_PROCESS)
 
     def mean(s):
         return np.average(np.maximum(quantile * (e - s), (quantile - 1) * (e - s)), weights=weight)
 
     assert mean(step) <= min(mean(s) for s in e) + 1e-12
     repeated = np.repeat(e, weight.astype(int))
-    assert step == _leaf_quantiles(np.zeros(len(repeated), dtype=int), 1, repeated, None, quantile)[0]
+    assert step == weighted_quantile(repeated, None, quantile, SINGLE_PROCESS)
 
 
 def test_quantile_steps_of_several_leaves_are_independent():
     leaf = np.array([2, 0, 2, 0, 2, 0])
     e = np.array([9.0, 1.0, 7.0, 3.0, 8.0, 2.0])
-    steps = QuantileLoss(0.5).leaf_steps(leaf, 3, e, np.zeros(6), np.zeros(6), np.ones(6), None, 1.0)()
+    steps = steps_of(QuantileLoss(0.5), leaf, 3, e, np.zeros((1, 6)), None, 1.0)
     np.testing.assert_array_equal(steps, [2.0, 0.0, 8.0])
 
 

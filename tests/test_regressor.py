@@ -18,8 +18,11 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import FAST, real_target
-from scboost.boosting.losses import PoissonLoss, QuantileLoss
-from scboost.boosting.training import Rows
+from scboost._core.leaves import leaf_values
+from scboost._core.losses import PoissonLoss, QuantileLoss
+from scboost._core.samples import Samples
+from scboost._runtime.communicator import SINGLE_PROCESS
+from scboost._runtime.context import Context
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.regressor import _huber_delta
 
@@ -141,13 +144,17 @@ def test_huber_lies_between_squared_and_absolute_error():
 
 def test_hubers_delta_is_the_documented_quantile():
     away = np.abs(y - np.median(y))
-    assert _huber_delta(Rows(X, y, None)) == pytest.approx(np.quantile(away[away > 0], 0.9), rel=0.05)
+    assert _huber_delta(Samples(X, y, None), SINGLE_PROCESS) == pytest.approx(
+        np.quantile(away[away > 0], 0.9), rel=0.05
+    )
     mostly_zero = np.where(np.arange(300) < 285, 0.0, y)  # the plain 0.9 quantile is 0
-    assert _huber_delta(Rows(X, mostly_zero, None)) > 0
+    assert _huber_delta(Samples(X, mostly_zero, None), SINGLE_PROCESS) > 0
     weight = np.random.default_rng(0).integers(1, 4, size=300)
-    repeated = Rows(None, np.repeat(y, weight), None)
-    assert _huber_delta(Rows(X, y, weight.astype(float))) == pytest.approx(_huber_delta(repeated), rel=1e-12)
-    assert _huber_delta(Rows(X, np.ones(300), None)) == 1.0
+    repeated = Samples(None, np.repeat(y, weight), None)
+    assert _huber_delta(Samples(X, y, weight.astype(float)), SINGLE_PROCESS) == pytest.approx(
+        _huber_delta(repeated, SINGLE_PROCESS), rel=1e-12
+    )
+    assert _huber_delta(Samples(X, np.ones(300), None), SINGLE_PROCESS) == 1.0
 
 
 def test_poisson_predicts_means_of_counts():
@@ -180,8 +187,9 @@ def test_poisson_leaves_minimise_their_penalised_loss(l2, scale):
     rng = np.random.default_rng(0)
     counts, F, weight = rng.poisson(2 * scale, size=60) + 0.0, rng.normal(size=60), rng.uniform(0.5, 2, size=60)
     counts[0] += 1
-    r, c = PoissonLoss().residual(counts, F[None])
-    step = PoissonLoss().leaf_steps(np.zeros(60, int), 2, counts, F, r[0], c[0], weight, l2)()
+    gradient, hessian = PoissonLoss().gradient_hessian(counts, F[None])
+    leaf = np.zeros(60, int)
+    (step,) = leaf_values([(leaf, 2)], PoissonLoss(), counts, F[None], -gradient, hessian, weight, l2, 0.0, Context())
 
     def slope(s):
         return weight @ (np.exp(F + s) - counts) + l2 * s

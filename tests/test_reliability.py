@@ -17,9 +17,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
-from scboost.boosting.history import History
-from scboost.boosting.losses import HuberLoss, SquaredLoss
-from scboost.boosting.training import Rows
+from scboost._core.history import History
+from scboost._core.losses import HuberLoss, SquaredLoss
+from scboost._core.samples import Samples
+from scboost._runtime.communicator import SINGLE_PROCESS
 from scboost.estimators.parameters import make_plan
 from scboost.xgb.engine import XGBoostEngine
 
@@ -176,10 +177,19 @@ def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_roun
     start = HuberLoss(1.0).initial_score(ends, weight)
     np.testing.assert_allclose(start, [1000 - 1 / 3])
     np.testing.assert_allclose(HuberLoss(1.0).initial_score(repeated, None), start)
-    rows = Rows(np.zeros((4000, 1)), np.zeros(4000), np.full(4000, 2.0))
-    twice = Rows(np.zeros((8000, 1)), np.zeros(8000), None)
+    rows = Samples(np.zeros((4000, 1)), np.zeros(4000), np.full(4000, 2.0))
+    twice = Samples(np.zeros((8000, 1)), np.zeros(8000), None)
     plans = [
-        make_plan(SCBoostRegressor(), SquaredLoss(), part, 0, has_validation=False, has_base=False, most_categories=0)
+        make_plan(
+            SCBoostRegressor(),
+            SquaredLoss(),
+            part,
+            0,
+            SINGLE_PROCESS,
+            has_validation=False,
+            has_base=False,
+            most_categories=0,
+        )
         for part in (rows, twice)
     ]
     assert plans[0] == plans[1]
@@ -397,8 +407,8 @@ def test_a_new_metric_each_round_takes_one_factorisation(monkeypatch):
         history.append(h)
     r, c = rng.normal(size=60), rng.uniform(0.1, 1, size=60)
     appended = []
-    monkeypatch.setattr("scboost.boosting.history._Basis.append", lambda *_: appended.append(1))
-    q = history.project(r, alpha=1.0, curvature=c).innovation
+    monkeypatch.setattr("scboost._core.history._Basis.append", lambda *_: appended.append(1))
+    q = history.project(r, alpha=1.0, hessian=c).innovation
     assert not appended
     H = history.vectors
     best = np.linalg.lstsq(H.T * np.sqrt(c)[:, None], r / np.sqrt(c), rcond=None)[0]

@@ -13,9 +13,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import QUICK, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
-from scboost.boosting.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
-from scboost.boosting.training import Stopping
-from scboost.estimators.parameters import FAST_ROUNDS, MAX_ROUNDS, auto_learning_rate
+from scboost._core.autotune import FAST_ROUNDS, auto_learning_rate
+from scboost._core.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
+from scboost._core.stopping import EarlyStopping
+from scboost.estimators.parameters import MAX_ROUNDS
 from scboost.weighting import learn_scale
 
 TASKS = {
@@ -176,7 +177,7 @@ def test_the_factor_minimises_the_held_out_loss_but_for_what_chance_explains(los
     }[type(loss).__name__]().astype(float)
     found = learn_scale(added, y, loss=loss, start=start)
     best = minimize_scalar(lambda a: loss.mean(y, start + a * added), bounds=(0.5, 2), method="bounded").x
-    derivatives = np.sum(loss.residual(y, start + added)[0] * added, axis=0)
+    derivatives = np.sum(-loss.gradient_hessian(y, start + added)[0] * added, axis=0)
     chance = np.sum(derivatives**2) / np.sum(derivatives) ** 2
     assert chance < 0.05
     assert found == pytest.approx(1 + (best - 1) * (1 - chance), abs=1e-4)
@@ -316,9 +317,9 @@ def test_quantiles_cover_their_share_of_new_rows():
 
 def test_patience_grows_with_the_best_round():
     falling = np.r_[np.linspace(1, 0.5, 100), np.full(15, 0.6)]
-    assert Stopping(10, 0.0).reached(falling)
-    assert not Stopping(10, 0.0, share=0.2).reached(falling)
-    assert Stopping(10, 0.0, share=0.2).reached(np.r_[falling, np.full(5, 0.6)])
+    assert EarlyStopping(10, 0.0).reached(falling)
+    assert not EarlyStopping(10, 0.0, share=0.2).reached(falling)
+    assert EarlyStopping(10, 0.0, share=0.2).reached(np.r_[falling, np.full(5, 0.6)])
 
 
 def test_the_automatic_rate_grows_with_rows_and_falls_with_rounds():
@@ -381,6 +382,26 @@ def test_a_model_to_go_on_from_must_fit_the_rows():
         SCBoostClassifier(**SELECTED).fit(pd.DataFrame(X, columns=names), y, init_model=first)
     with pytest.raises(ValueError, match="init_model is a SCBoostRegressor"):
         more.fit(X, y, init_model=SCBoostRegressor(**SELECTED, n_estimators=2).fit(X, y))
+
+
+@pytest.mark.parametrize(
+    "given", [{"loss": "quantile", "quantile": [0.1, 0.5, 0.9]}, {"loss": "huber"}], ids=["several quantiles", "huber"]
+)
+def test_losses_with_parameters_are_continued_on_other_samples(given):
+    X, y = real_target(n=400)
+    params = {**given, "n_estimators": 5, "n_jobs": 1, "random_state": 0}
+    first = SCBoostRegressor(**params).fit(X[:200], y[:200])
+    second = SCBoostRegressor(**params).fit(X[200:], 3 * y[200:], init_model=first)
+    assert second.n_estimators_ == 10
+    assert repr(second.__fitted_model__().loss) == repr(first.__fitted_model__().loss)
+
+
+def test_a_model_of_other_quantiles_is_not_continued():
+    X, y = real_target(n=200)
+    params = {"loss": "quantile", "n_estimators": 3, "n_jobs": 1, "random_state": 0}
+    first = SCBoostRegressor(quantile=[0.1, 0.9], **params).fit(X, y)
+    with pytest.raises(ValueError, match=r"another loss, QuantilesLoss\(quantiles=\[0.1, 0.9\]\); this is .*0.8"):
+        SCBoostRegressor(quantile=[0.1, 0.8], **params).fit(X, y, init_model=first)
 
 
 def test_categories_of_the_first_model_stay_the_categories():

@@ -14,7 +14,7 @@ import pytest
 
 import reliability_page
 import soak
-from scboost.boosting.losses import SquaredLoss
+from scboost._core.losses import SquaredLoss
 from scboost.xgb.ensemble import TreeEnsemble
 
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint
-from scboost.boosting.training import Stopping
+from scboost._core.stopping import EarlyStopping
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor, fitting
 from scboost.xgb.engine import XGBoostEngine
 
@@ -63,8 +63,8 @@ def same(a, b, task):
     ],
 )
 def test_rounds_since_the_loss_improved(losses, tol, since):
-    assert Stopping(since, tol).reached(losses)
-    assert not Stopping(since + 1, tol).reached(losses)
+    assert EarlyStopping(since, tol).reached(losses)
+    assert not EarlyStopping(since + 1, tol).reached(losses)
 
 
 @every_task

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, lsq_linear, minimize, nnls
 
-from scboost.boosting.losses import (
+from scboost._core.losses import (
     GammaLoss,
     HuberLoss,
     LogisticLoss,
     PoissonLoss,
     QuantileLoss,
+    QuantilesLoss,
     SoftmaxLoss,
     SquaredLoss,
     TweedieLoss,
@@ -177,7 +178,7 @@ def test_loss_derivatives_are_the_numerical_ones(loss):
         slope = (loss.value(y, F + h) - loss.value(y, F - h)) / (2 * h)
         bend = (loss.gradient(y, F + h) - loss.gradient(y, F - h)) / (2 * h)
         np.testing.assert_allclose(loss.gradient(y, F), slope, atol=1e-8)
-        np.testing.assert_allclose(loss.curvature(y, F), bend, atol=1e-9)
+        np.testing.assert_allclose(loss.hessian(y, F), bend, atol=1e-9)
 
 
 def test_logistic_loss_is_finite_and_exact_far_from_zero():
@@ -354,7 +355,7 @@ every_loss = pytest.mark.parametrize(("loss", "y"), LOSSES_OF_BOOSTING, ids=lamb
 
 def second_derivative(margin, y, F, direction):
     """The curvature along a direction, by the interface's definition for one output and for several."""
-    c = margin.curvature(y, F)
+    c = margin.hessian(y, F)
     bend = c * direction**2
     if F.ndim == 1:
         return bend
@@ -400,7 +401,7 @@ def stated_objective(z, A, y, loss, start, s, *, lam, pull):
     unit = np.average(y, weights=s) if isinstance(loss, PoissonLoss) else variance
     C = sum(np.cov(A[:, k], rowvar=False, aweights=s, ddof=0) for k in range(K))
     away = np.sum((u - 1) ** 2) + (np.sum(b**2) if K > 1 else 0)
-    mean = np.average(loss.row_losses(y.T, F.T), weights=s)
+    mean = np.average(loss.pointwise_loss(y.T, F.T), weights=s)
     return mean / unit + lam * u @ C @ u / variance + pull / T * away
 
 
@@ -487,9 +488,15 @@ def test_two_outputs_that_mirror_each_other_weigh_as_one():
     assert two.n_iterations <= one.n_iterations + 2  # exact second derivatives
 
 
-def test_a_quantile_has_no_weights():
-    with pytest.raises(ValueError, match="need a loss with curvature"):
-        learn_weights(np.ones((4, 1)), np.arange(4.0), loss=QuantileLoss())
+@pytest.mark.parametrize("loss", [QuantileLoss(), QuantilesLoss([0.1, 0.9])], ids=repr)
+def test_a_quantile_has_no_weights(loss):
+    with pytest.raises(ValueError, match="need a loss with a Hessian"):
+        margin_loss(loss)
+    with pytest.raises(ValueError, match="need a loss with a Hessian"):
+        learn_weights(np.ones((4, 1)), np.arange(4.0), loss=loss)
+
+
+def test_methods_of_weighting_are_checked():
     with pytest.raises(ValueError, match="method must be 'nonnegative' or 'simplex', got 'ridge'"):
         learn_weights(np.ones((4, 1)), np.arange(4.0), loss=SquaredLoss(), method="ridge")
 

@@ -9,9 +9,12 @@ from sklearn.base import clone
 from choices import CHOICES, predictions, some_rows
 from data_makers import QUICK, rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
-from scboost.boosting.content import Draws, content_folds, row_keys
-from scboost.boosting.losses import QuantileLoss
-from scboost.boosting.workers import WorkerError, agreed, contents, quantiles, workers
+from scboost._core.losses import QuantileLoss
+from scboost._core.sampling import Draws, content_folds
+from scboost._core.statistics import grouped_quantiles, rank_keys
+from scboost._data.hashing import row_keys
+from scboost._runtime.communicator import SINGLE_PROCESS, WorkerError, agreed
+from scboost._runtime.context import Context
 from scboost.estimators.sharing import Part, fit_part
 from scboost.xgb.collective import joined
 
@@ -19,14 +22,14 @@ tracker = pytest.importorskip("xgboost.tracker")
 
 
 def share(n, work):
-    """What ``work(rank)`` returns on each of n workers that share a collective."""
+    """What ``work(rank, communicator)`` returns on each of n workers that share a collective."""
     meeting = tracker.RabitTracker(n_workers=n, host_ip="127.0.0.1", sortby="task")
     meeting.start()
     arguments = meeting.worker_args() | {"dmlc_timeout": 60}
 
     def one(rank):
-        with joined(arguments | {"dmlc_task_id": f"{rank:04d}"}):
-            return work(rank)
+        with joined(arguments | {"dmlc_task_id": f"{rank:04d}"}) as communicator:
+            return work(rank, communicator)
 
     with ThreadPoolExecutor(n) as threads:
         return list(threads.map(one, range(n)))
@@ -226,6 +229,25 @@ def test_a_checkpoint_of_workers_is_resumed_bit_for_bit(loss, tmp_path):
         fit_shared(SCBoostRegressor(**params), [parts[0], Part(parts[1].X, parts[1].y + 1)], resume=path.read_bytes())
 
 
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (SCBoostRegressor(max_depth=2), "max_depth=2 was 3"),
+        (SCBoostRegressor(max_depth=3, loss="huber"), "loss='huber' was 'squared_error'"),
+        (SCBoostClassifier(max_depth=3), "holds a SCBoostRegressor; this is a SCBoostClassifier"),
+    ],
+    ids=["parameter", "loss", "class"],
+)
+def test_resuming_does_not_replace_the_estimator(other, message, tmp_path):
+    X, y = rounded()
+    path = tmp_path / "fit.checkpoint"
+    parts = [Part(X[rows], y[rows].astype(float)) for rows in cut(len(y), [600])]
+    given = {"n_estimators": 6, "n_jobs": 1, "random_state": 0}
+    fit_shared(SCBoostRegressor(**given, max_depth=3, callbacks=[Checkpoint(path, every=3)]), parts)
+    with pytest.raises(ValueError, match=message):
+        fit_shared(clone(other).set_params(**given), parts, resume=path.read_bytes())
+
+
 def test_three_collective_calls_a_round():
     X, y = rounded(n_classes=3)
     parts = [Part(X[rows], y[rows]) for rows in cut(len(y), [600])]
@@ -294,11 +316,14 @@ def test_quantiles_of_all_workers_are_those_of_one(quantile, dtype):
     values = rng.normal(size=300).round(1).astype(dtype)
     weight = rng.integers(0, 3, size=300).astype(float)
     group = rng.integers(3, size=300)
-    loss = QuantileLoss(quantile)
-    zeros = np.zeros(300, dtype=dtype)
-    expected = loss.leaf_steps(group, 4, values, zeros, zeros, zeros, weight, 0.0)()
+    expected = grouped_quantiles(values, weight, group, 4, quantile, SINGLE_PROCESS)
     parts = cut(300, [40, 100])
-    for found in share(3, lambda r: quantiles(values[parts[r]], weight[parts[r]], group[parts[r]], 4, quantile)):
+
+    def work(rank, communicator):
+        rows = parts[rank]
+        return grouped_quantiles(values[rows], weight[rows], group[rows], 4, quantile, communicator)
+
+    for found in share(3, work):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -308,19 +333,24 @@ def test_contents_folds_and_draws_do_not_depend_on_who_has_the_rows():
     keys = row_keys(X)
     weight = np.random.default_rng(0).uniform(0.5, 2, size=400)
     parts = cut(400, [90, 250])
-    folds = share(3, lambda r: content_folds(keys[parts[r]], 5, y[parts[r]], seed=3))
+    folds = share(3, lambda r, c: content_folds(keys[parts[r]], 5, y[parts[r]], 3, c))
     np.testing.assert_array_equal(np.concatenate(folds), content_folds(keys, 5, y, seed=3))
     for w in (None, weight):
-        drawn = share(3, lambda r, w=w: Draws(keys[parts[r]], 1, None if w is None else w[parts[r]]).normal(2, 0))
+
+        def draw(rank, communicator, w=w):
+            own = None if w is None else w[parts[rank]]
+            return Draws(keys[parts[rank]], 1, own, Context(communicator)).normal(2, 0)
+
+        drawn = share(3, draw)
         np.testing.assert_allclose(np.concatenate(drawn), Draws(keys, 1, w).normal(2, 0), rtol=1e-6)
 
 
 def test_contents_are_numbered_across_slices(monkeypatch):
-    monkeypatch.setattr("scboost.boosting.workers._SLICE", 16)
+    monkeypatch.setattr("scboost._core.statistics._SLICE", 16)
     rng = np.random.default_rng(0)
     all_keys = rng.integers(2**63, size=200, dtype=np.uint64)
     own = [np.unique(rng.choice(all_keys, size=120)) for _ in range(3)]
-    found = share(3, lambda r: contents(own[r], np.full(len(own[r]), r + 1.0)))
+    found = share(3, lambda r, c: rank_keys(own[r], np.full(len(own[r]), r + 1.0), c))
     distinct = np.unique(np.concatenate(own))
     for keys, (rank, total, _) in zip(own, found, strict=True):
         np.testing.assert_array_equal(distinct[rank], keys)
@@ -328,11 +358,11 @@ def test_contents_are_numbered_across_slices(monkeypatch):
     assert sum(first.sum() for _, _, first in found) == len(distinct)
 
 
-def test_sums_wait_for_each_other():
-    def work(rank):
-        one, two = workers().sum_later(np.full(3, rank + 1.0)), workers().sum_later(np.array(10.0))
-        before = workers().calls
-        return one(), two(), workers().calls - before
+def test_several_arrays_are_summed_in_one_call():
+    def work(rank, communicator):
+        before = communicator.calls
+        one, two = communicator.sum_all(np.full(3, rank + 1.0), np.array(10.0))
+        return one, two, communicator.calls - before
 
     for one, two, calls in share(2, work):
         np.testing.assert_array_equal(one, [3, 3, 3])
@@ -340,7 +370,7 @@ def test_sums_wait_for_each_other():
 
 
 def test_alone_an_error_is_just_raised():
-    with pytest.raises(KeyError, match="as it is"), agreed():
+    with pytest.raises(KeyError, match="as it is"), agreed(SINGLE_PROCESS):
         raise KeyError("as it is")
 
 

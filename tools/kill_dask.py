@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster
 
 from kills import ROUNDS, TIMEOUT, finish_kills, options, problem
 from scboost import Checkpoint
-from scboost.boosting.workers import WorkerError
+from scboost._runtime.communicator import WorkerError
 from scboost.dask import SCBoostClassifier
 
 

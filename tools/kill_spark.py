@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from kills import ROUNDS, TIMEOUT, finish_kills, options, problem
 from scboost import Checkpoint
-from scboost.boosting.workers import WorkerError
+from scboost._runtime.communicator import WorkerError
 from scboost.spark import SCBoostClassifier
 
 

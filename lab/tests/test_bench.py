@@ -80,12 +80,12 @@ def test_ratios_are_of_medians_to_xgboost_at_equal_threads(tmp_path):
 
 
 def test_profile_accounts_for_the_whole_fit_and_leaves_no_trace(tmp_path, monkeypatch):
-    from scboost.boosting import loop
+    from scboost._runtime.threads import Threads
 
-    before = loop.map_blocks
+    before = Threads.map_blocks
     monkeypatch.setattr(bench_profile, "CV_SHAPE", (300, 5))
     rows = bench_profile.profile(tmp_path, ((400, 6),))
-    assert loop.map_blocks is before
+    assert Threads.map_blocks is before
     for row in rows:
         parts = {name: float(row[name]) for name in (*bench.PARTS, "the rest")}
         ours = row["method"].startswith("SCBoost")
@@ -115,17 +115,15 @@ def test_many_cores_divide_everything_but_the_serial_part(tmp_path):
     assert "| 23.00 s, 5.75 |" in few
 
 
-def test_numba_is_taken_away_for_a_while(monkeypatch):
+def test_numba_is_taken_away_for_a_while():
     pytest.importorskip("numba")
-    monkeypatch.setattr(bench._arrays, "_kernels", None)
     with bench.numba_as("SCBoost", 1 << 16) as method:
         assert method == "SCBoost"
-        assert bench._arrays.kernels() is not None
+        assert bench.runtime_threads.load_kernels(1 << 16) is not None
     with bench.numba_as("SCBoost, without Numba", 1 << 16) as method:
         assert method == "SCBoost"
-        bench._arrays.load_kernels(1 << 20)
-        assert bench._arrays.kernels() is None
-    assert bench._arrays.kernels() is not None
+        assert bench.runtime_threads.load_kernels(1 << 20) is None
+    assert bench.runtime_threads.load_kernels(1 << 16) is not None
 
 
 def test_the_largest_shape_is_measured_alone(tmp_path, monkeypatch):

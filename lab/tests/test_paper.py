@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import two_classes
 from scboost import SCBoostClassifier
-from scboost.boosting.history import History
+from scboost._core.history import History
 from scboost_lab.literal import fit_literal, simplex_weights
 from scboost_lab.printed import PrintedSCBoost
 

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit, types
 
 _T = TypeVar("_T")
-_ONE, _ZERO, _MIN_CURVATURE = np.float32(1), np.float32(0), np.float32(1e-16)
+_ONE, _ZERO, _MIN_HESSIAN = np.float32(1), np.float32(0), np.float32(1e-16)
 _SHORT = 1024  # rows of which a kernel keeps something in cache
 _f4, _f8 = types.float32, types.float64
 LEAF_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16))
@@ -37,29 +37,29 @@ _LEAF_TYPES = (types.uint8, types.uint16)
 
 
 @_kernel(types.void(*[_in(_f4)] * 3, *[_f4[::1]] * 4))
-def logistic(y: Any, F: Any, e: Any, r: Any, curvature: Any, larger: Any, losses: Any) -> None:
+def logistic(y: Any, F: Any, e: Any, gradient: Any, hessian: Any, larger: Any, losses: Any) -> None:
     """Set the derivatives where ``e = exp(-F)``, the larger probability, and the losses without its logarithm."""
     for i in range(len(F)):
         p = _ONE / (e[i] + _ONE)
         rest = _ONE - p
         c = rest * p
-        r[i] = y[i] - p
-        curvature[i] = _MIN_CURVATURE if c < _MIN_CURVATURE else c
+        gradient[i] = p - y[i]
+        hessian[i] = _MIN_HESSIAN if c < _MIN_HESSIAN else c
         larger[i] = p if p > rest else rest
         losses[i] = (F[i] if F[i] > _ZERO else _ZERO) - y[i] * F[i]
 
 
 @_kernel(
     [
-        types.void(_in(_f4), _f4, _in(types.uint32), types.uint32, _in(_f4), spread, _f4[::1])
-        for spread in (types.none, _in(_f4))
+        types.void(_in(_f4), _f4, _in(types.uint32), types.uint32, _in(_f4), scale, _f4[::1])
+        for scale in (types.none, _in(_f4))
     ],
 )
-def noise(curvature: Any, size: Any, keys: Any, stream: Any, table: Any, spread: Any, out: Any) -> None:
-    """Look up the normal number of each draw by 12 bits; see :meth:`scboost.boosting.content.Draws.noise`."""
+def noise(hessian: Any, size: Any, keys: Any, stream: Any, table: Any, scale: Any, out: Any) -> None:
+    """Look up the normal number of each draw by 12 bits; see :meth:`scboost._core.sampling.Draws.noise`."""
     place = np.empty(_SHORT, dtype=np.uint32)
     for start in range(0, len(keys), _SHORT):
-        key, c, z = keys[start : start + _SHORT], curvature[start : start + _SHORT], out[start : start + _SHORT]
+        key, c, z = keys[start : start + _SHORT], hessian[start : start + _SHORT], out[start : start + _SHORT]
         for i in range(len(key)):
             x = key[i] ^ stream
             x = np.uint32(np.uint32(x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D))
@@ -67,8 +67,8 @@ def noise(curvature: Any, size: Any, keys: Any, stream: Any, table: Any, spread:
             place[i] = np.uint32(x ^ (x >> np.uint32(16))) >> np.uint32(20)
         for i in range(len(key)):  # apart from the other two, which are done several rows at a time
             z[i] = table[place[i]]
-            if spread is not None:
-                z[i] *= spread[start + i]
+            if scale is not None:
+                z[i] *= scale[start + i]
         for i in range(len(key)):
             z[i] = np.sqrt(c[i]) * z[i] * size
 

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike
-from scboost.boosting.workers import WorkerError
+from scboost._runtime.communicator import WorkerError
 from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
 from scboost.diagnostics._registry import read_ensemble
 from scboost.diagnostics._statistics import collect_statistics, combine

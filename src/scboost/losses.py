@@ -1,9 +1,10 @@
-"""Losses of the estimators, and the class to derive one's own from.
+"""Losses of the estimators, and the base class of user-defined losses.
 
-A loss of one's own is an instance of a class derived from :class:`Loss`, given as ``SCBoostRegressor(loss=...)``. It
-says what the best constant is, what the negative gradient and the curvature are, what a row costs, and what a raw score
-predicts. Raw scores ``F`` have shape (1, n), targets shape (n,). A file of a model with such a loss holds the name of
-the class and its arguments, never its code: give the loss to ``scboost.load_model(path, loss=...)``.
+A user-defined loss is an instance of a class derived from :class:`Loss`, passed as ``SCBoostRegressor(loss=...)``. It
+implements the best constant (``initial_score``), first and second derivatives (``gradient_hessian``) and the loss of
+each sample (``pointwise_loss``); it may set ``link``, which is the identity by default. Raw scores have shape
+(1, n_samples), targets shape (n_samples,). A model file holds the name of the class and its arguments, never its code:
+pass the loss to ``scboost.load_model(path, loss=...)``.
 
 Examples
 --------
@@ -18,21 +19,20 @@ The logarithm of the hyperbolic cosine: squared error near zero, absolute error 
 ...         self.scale = scale
 ...     def initial_score(self, y, sample_weight):
 ...         return np.array([np.median(y)])
-...     def residual(self, y, F):
-...         t = np.tanh((y - F) / self.scale)
+...     def gradient_hessian(self, y, raw):
+...         t = np.tanh((raw - y) / self.scale)
 ...         return self.scale * t, 1 - t**2 + 1e-3
-...     def row_losses(self, y, F):
-...         e = np.abs(y - F[0]) / self.scale
+...     def pointwise_loss(self, y, raw):
+...         e = np.abs(y - raw[0]) / self.scale
 ...         return self.scale**2 * (e + np.log1p(np.exp(-2 * e)) - np.log(2))
-...     def inverse_link(self, F):
-...         return F[0]
 >>> X, y = load_diabetes(return_X_y=True)
 >>> model = SCBoostRegressor(loss=LogCosh(scale=30.0), random_state=0).fit(X, y)
 >>> bool(model.score(X, y) > 0.5)
 True
 """
 
-from scboost.boosting.losses import (
+from scboost._core.links import IdentityLink, Link, LogitLink, LogLink, QuantileLink, SoftmaxLink, SortedQuantilesLink
+from scboost._core.losses import (
     ExpectileLoss,
     GammaLoss,
     HuberLoss,
@@ -43,7 +43,6 @@ from scboost.boosting.losses import (
     QuantilesLoss,
     SoftmaxLoss,
     SquaredLoss,
-    Suggested,
     TweedieLoss,
 )
 
@@ -51,13 +50,19 @@ __all__ = [
     "ExpectileLoss",
     "GammaLoss",
     "HuberLoss",
+    "IdentityLink",
+    "Link",
+    "LogLink",
     "LogisticLoss",
+    "LogitLink",
     "Loss",
     "PoissonLoss",
+    "QuantileLink",
     "QuantileLoss",
     "QuantilesLoss",
+    "SoftmaxLink",
     "SoftmaxLoss",
+    "SortedQuantilesLink",
     "SquaredLoss",
-    "Suggested",
     "TweedieLoss",
 ]

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from scboost._model.document import Document
+from scboost._runtime.communicator import WorkerError
 from scboost._xgboost import import_xgboost
-from scboost.boosting.workers import WorkerError
 from scboost.estimators import classifier, regressor
 from scboost.estimators.base import SCBoost
 from scboost.estimators.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ import pytest
 import scboost
 from data_makers import rounded
 from scboost import Checkpoint
-from scboost.boosting.workers import WorkerError
+from scboost._runtime.communicator import WorkerError
 
 pytest.importorskip("pyspark")
 if shutil.which("java") is None:

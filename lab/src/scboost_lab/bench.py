@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scboost import SCBoostClassifier, _arrays
+from scboost import SCBoostClassifier
+from scboost._core.autotune import auto_learning_rate
+from scboost._runtime import threads as runtime_threads
 from scboost.diagnostics import tree_matrix
-from scboost.estimators.parameters import auto_learning_rate
 from scboost_lab.models import HGB, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.page import write
 from scboost_lab.results import ResultFile, Results
@@ -144,7 +145,7 @@ def load_libraries(method: str, n: int) -> None:
     """Load what a fit of n rows would load, compiled passes included."""
     make_model(method, n, 2, 1).fit(*make_data.__wrapped__(1000, 5))  # the data of the fit stay cached
     if method in BASES:
-        _arrays.load_kernels(n)
+        runtime_threads.load_kernels(n)
 
 
 @contextmanager
@@ -152,13 +153,13 @@ def numba_as(method: str, n: int) -> Iterator[str]:
     """Give the name of the method without `WITHOUT`, and take Numba away meanwhile if that was part of it."""
     plain = method.removesuffix(WITHOUT)
     load_libraries(plain, n)
-    kernels, fewest = _arrays._kernels, _arrays._COMPILED  # noqa: SLF001 - there is no public switch: results are equal
+    fewest = runtime_threads._COMPILED  # noqa: SLF001 - there is no public switch: results are equal
     if plain != method:
-        _arrays._kernels, _arrays._COMPILED = None, sys.maxsize  # noqa: SLF001
+        runtime_threads._COMPILED = sys.maxsize  # noqa: SLF001
     try:
         yield plain
     finally:
-        _arrays._kernels, _arrays._COMPILED = kernels, fewest  # noqa: SLF001
+        runtime_threads._COMPILED = fewest  # noqa: SLF001
 
 
 def time_fit(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scboost import _arrays
+from scboost._runtime import threads as runtime_threads
 from scboost_lab.bench import (
     BASES,
     CORES,
@@ -263,7 +263,7 @@ def many_cores(profiles: Results, shape: Shape) -> tuple[float, dict[int, tuple[
     parts = {}
     for method in ("SCBoost", BASES["SCBoost"]):
         where = {"method": method, "rows": shape[0], "columns": shape[1]}
-        on_one = SERIAL if shape[0] >= _arrays._THREADED else (*SERIAL, "row blocks")  # noqa: SLF001
+        on_one = SERIAL if shape[0] >= runtime_threads._THREADED else (*SERIAL, "row blocks")  # noqa: SLF001
         serial = sum(profiles.median(name, **where) for name in on_one)
         parts[method] = serial, profiles.median("seconds", **where) - serial
     (serial, parallel), (base_serial, base_parallel) = parts.values()

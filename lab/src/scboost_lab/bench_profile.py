@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scboost import _arrays
+from scboost._runtime import threads as runtime_threads
 from scboost_lab.bench import (
     CV_SHAPE,
     N_ROUNDS,
@@ -36,9 +36,8 @@ def profiled() -> Iterator[dict[str, float]]:
     """
     import xgboost as xgb
 
+    from scboost._core import sampling
     from scboost._model.document import NewestTrees
-    from scboost.boosting import content, history, loop, losses
-    from scboost.xgb import engine
     from scboost.xgb.calls import Calls
 
     seconds = dict.fromkeys((*PARTS, "clock"), 0.0)
@@ -48,8 +47,8 @@ def profiled() -> Iterator[dict[str, float]]:
         (xgb.QuantileDMatrix, "__init__", "binning"),
         (Calls, "boost", "tree growth"),
         (xgb.Booster, "update", "tree growth"),
-        *((module, "map_blocks", "row blocks") for module in (content, history, loop, losses, engine)),
-        (content, "map_parts", "row blocks"),
+        (runtime_threads.Threads, "map_blocks", "row blocks"),
+        (sampling, "_repeated", "row blocks"),
         (Calls, "margin", "reading back"),
         (Calls, "model", "reading back"),
         (NewestTrees, "read", "reading back"),
@@ -101,7 +100,7 @@ def profile(output: Path, shapes: Sequence[Shape], repeat: int = 1, *, command: 
     tasks = [
         _Profile("profile", m, n, d, N_ROUNDS, 1, i)
         for (n, d), i, m in product((CV_SHAPE, *shapes), range(repeat), methods)
-        if not m.endswith(WITHOUT) or n >= _arrays._COMPILED  # noqa: SLF001
+        if not m.endswith(WITHOUT) or n >= runtime_threads._COMPILED  # noqa: SLF001
     ]
     file = ResultFile(output / "profile.csv", ("leaves", "seconds", *PARTS, "the rest"), PROFILE_KEY)
     with file.recorded(command, machine=machine()):

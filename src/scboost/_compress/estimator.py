@@ -10,9 +10,9 @@ from scboost._compress.growth import Student
 from scboost._compress.teachers import Teacher
 from scboost._compress.trees import with_values
 from scboost._compress.types import Float64
+from scboost._core.losses import LogisticLoss, Loss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._data.encoder import Encoder
 from scboost._model.fitted import FittedModel, new_ensemble
-from scboost.boosting.losses import LogisticLoss, Loss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.xgb.ensemble import TreeEnsemble
 

@@ -87,7 +87,7 @@ class XGBoostGrower:
             "min_child_weight": settings.min_child_weight,
         }
         mask = categorical if categorical.any() else None
-        self._engine = XGBoostEngine(X, n_outputs, params, categorical=mask, category_groups=True, n_jobs=n_jobs)
+        self._engine = XGBoostEngine(X, n_outputs, params, categorical=mask, subset_splits=True, n_jobs=n_jobs)
 
     def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
         """Grow one tree for each output; see :class:`Grower`."""

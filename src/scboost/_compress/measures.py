@@ -53,7 +53,7 @@ def _winners(raw: Float64) -> Indices:
 def pointwise_loss(teacher: Teacher, raw: Float64, y: Float64) -> Float64:
     """Return the loss of each sample: the model's own, else log-loss, half the squared error or Poisson's deviance."""
     if teacher.loss is not None:
-        return np.asarray(teacher.loss.row_losses(y, raw), dtype=np.float64)
+        return np.asarray(teacher.loss.pointwise_loss(y, raw), dtype=np.float64)
     link = teacher.family.link
     if link == "logit":
         return np.asarray(np.logaddexp(0.0, raw[0]) - y * raw[0])

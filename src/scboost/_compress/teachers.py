@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scboost._compress.families import FAMILIES, Family
 from scboost._compress.types import Float64
-from scboost.boosting.losses import Loss
+from scboost._core.losses import Loss
 from scboost.diagnostics import read_ensemble
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.parameters import thread_count
@@ -109,7 +109,7 @@ def _from_scboost(model: SCBoostClassifier | SCBoostRegressor) -> Teacher:
 
     given = model.get_params(deep=False)
     parameters = {name: given[name] for name in _LOSS_PARAMETERS if name in given}
-    return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link]](), fitted.classes, fitted.loss, parameters)
+    return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link.name]](), fitted.classes, fitted.loss, parameters)
 
 
 def _from_classifier(model: Any, y: Any) -> Teacher:

@@ -1,1 +1,1 @@
-"""Input data: tables of any library, their encoding as float matrices, and batches larger than memory."""
+"""Data: tables, encoding, batches, folds and row keys."""

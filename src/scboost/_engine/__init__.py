@@ -1,1 +1,1 @@
-"""Engines that grow trees."""
+"""Tree engines: the interface, and one module or package per engine."""

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._core.losses import Loss
 from scboost._data.encoder import Encoder, Matrix
-from scboost.boosting.ensemble import Ensemble, EstimatorEnsemble
-from scboost.boosting.losses import Loss
+from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
 from scboost.xgb.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class FittedModel:
 
     def means(self, raw: FloatArray) -> FloatArray:
         """Apply the inverse link: probabilities of shape (n, n_classes), values of shape (n,) or (n, n_quantiles)."""
-        return self.loss.inverse_link(raw.astype(np.float64))
+        return self.loss.link.inverse(raw.astype(np.float64))
 
     def labels(self, raw: FloatArray) -> npt.NDArray[Any]:
         """Return the most probable class of each sample."""
@@ -217,7 +217,7 @@ def new_ensemble(encoder: Encoder, loss: Loss, intercept: FloatArray, *, of_tree
     return TreeEnsemble(
         encoder.n_features,
         intercept,
-        objective=loss.objective,
+        objective=loss.link.objective,
         categorical=encoder.categorical,
         feature_names=None if encoder.feature_names is None else list(encoder.feature_names),
         tables=encoder.tables,

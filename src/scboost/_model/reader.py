@@ -16,7 +16,7 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
     ensemble = model.ensemble
     if not ensemble.weights.any():
         raise ValueError("The model has no trees: there is nothing to measure or to weight.")
-    link = model.loss.link
+    link = model.loss.link.name
     by_learner = EnsembleReader(
         lambda X, out: np.copyto(
             out, ensemble.contributions(model.encode(X), n_jobs=n_threads).reshape(-1, len(out)).T

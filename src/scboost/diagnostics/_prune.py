@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
-from scboost.boosting.losses import SquaredLoss
+from scboost._core.losses import SquaredLoss
 from scboost.diagnostics._reweight import FloatArray, Reweighted, Solution, WeightingProblem
 from scboost.diagnostics._tree_matrix import check_positive_integer
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
-from scboost.boosting.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
+from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
 from scboost.diagnostics._registry import write_ensemble
 from scboost.diagnostics._target import encode_target
 from scboost.diagnostics._tree_matrix import TreeMatrix, tree_matrix
@@ -217,7 +217,7 @@ class WeightingProblem:
 
     def predict(self, F: FloatArray) -> FloatArray:
         """Return the prediction that the loss accepts in place of y: probabilities or values."""
-        p = self.loss.inverse_link(F.T)
+        p = self.loss.link.inverse(F.T)
         return np.asarray(p[:, 1] if isinstance(self.loss, LogisticLoss) else p, np.float64)
 
     def mean_loss(self, solution: Solution) -> float:

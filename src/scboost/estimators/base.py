@@ -17,15 +17,20 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from scboost._arrays import ArrayLike, FloatArray, IntArray, stored
+from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._core.autotune import FAST_ROUNDS
+from scboost._core.losses import Loss
+from scboost._core.samples import Samples
+from scboost._core.training import Training
 from scboost._data.encoder import Encoder, InputRules
+from scboost._engine.estimator import EstimatorEngine
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.reader import read_trees
-from scboost.boosting.history import Projector
-from scboost.boosting.learners import EstimatorEngine
-from scboost.boosting.loop import Settings, spectral_projector
-from scboost.boosting.training import Rows, Training
-from scboost.boosting.workers import agreed, workers
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator, agreed
+from scboost._runtime.context import Context
+from scboost._runtime.storage import IN_MEMORY, Storage
+from scboost._runtime.threads import Threads
+from scboost._runtime.threads import thread_count as resolved_thread_count
 from scboost.diagnostics import EnsembleReader
 from scboost.estimators.batches import OpenBatches, opened
 from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
@@ -52,7 +57,6 @@ from scboost.estimators.metric import Metric
 from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import (
     CONSTRAINTS,
-    FAST_ROUNDS,
     Plan,
     check_batches,
     check_shareable,
@@ -143,11 +147,28 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 setattr(self, name, value)
 
     @abstractmethod
-    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
-        """Return the training samples, with the target as the loss takes it, the loss and the classes."""
+    def _learn_target(
+        self,
+        y: npt.NDArray[Any],
+        X: Any,
+        sample_weight: ArrayLike | None,
+        communicator: Communicator,
+        base: Loss | None,
+    ) -> Target:
+        """Return the training samples, with the target as the loss takes it, the loss and the classes.
+
+        ``base`` is the loss of a model to continue, whose parameters are kept where they would depend on the data.
+        """
 
     @abstractmethod
-    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, target: Target) -> Rows:
+    def _validation_samples(
+        self,
+        y: npt.NDArray[Any],
+        X: Any,
+        sample_weight: ArrayLike | None,
+        target: Target,
+        communicator: Communicator,
+    ) -> Samples:
         """Return the validation samples, with the target as the loss takes it."""
 
     def set_params(self: _Self, **params: Any) -> _Self:  # noqa: PYI019 - typing.Self came with Python 3.11
@@ -218,11 +239,48 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The fitted estimator. After a keyboard interrupt it keeps the rounds finished so far; if ``fit`` raises any
             other error, the estimator is unchanged.
         """
-        resume = self._resumable if self.warm_start else None
         base = None if init_model is None else _fitted(init_model)
-        with opened(X_val) as samples_val, opened(X, with_vectors=not self.warm_start) as samples:
-            self._fit(samples, y, sample_weight, (samples_val, y_val, sample_weight_val), groups, resume, base)
+        self._open_and_fit(
+            SINGLE_PROCESS, X, y, sample_weight, (X_val, y_val, sample_weight_val), groups=groups, base=base
+        )
         return self
+
+    def __fit_shared__(
+        self,
+        communicator: Communicator,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
+    ) -> None:
+        """Fit to the samples of this worker together with other workers, which call this with theirs."""
+        self._validate_params()
+        self._open_and_fit(communicator, X, y, sample_weight, validation_data)
+
+    def _open_and_fit(
+        self,
+        communicator: Communicator,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
+        *,
+        groups: ArrayLike | None = None,
+        base: SCBoost | None = None,
+    ) -> None:
+        """Open batches, set up the context of the fit, and fit."""
+        resume = self._resumable if self.warm_start else None
+        X_val, *validation_targets = validation_data
+        with opened(X_val) as opened_val, opened(X) as opened_X:
+            in_files = isinstance(opened_X, OpenBatches) and not self.warm_start
+            storage = Storage(opened_X.folder) if in_files else IN_MEMORY
+            threads = Threads(resolved_thread_count(self._n_threads()))
+            try:
+                context = Context(communicator, threads, storage)
+                given = (opened_val, *validation_targets)
+                self._fit(opened_X, y, sample_weight, given, groups, resume, base, context)
+            finally:
+                threads.close()
 
     def _fit(
         self,
@@ -233,26 +291,30 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         groups: ArrayLike | None,
         resume: Resumable | None,
         base: SCBoost | None,
+        context: Context,
     ) -> None:
-        with agreed():
+        communicator = context.communicator
+        with agreed(communicator):
             check_together(self)
-            if workers().size > 1:
+            if communicator.size > 1:
                 check_shareable(self)
             if isinstance(X, OpenBatches):
                 given = {"y": y, "sample_weight": sample_weight, "groups": groups}
                 check_batches(self, given, has_validation=validation_data[0] is not None)
             for callback in self.callbacks or ():
-                if hasattr(callback, "begin") and workers().rank == 0:
+                if hasattr(callback, "begin") and communicator.rank == 0:
                     callback.begin(self)
-            X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups)
+            X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups, communicator)
         base_model = None if base is None else base.__fitted_model__()
-        encoder, target = self._learn(X, y, sample_weight, None if base_model is None else base_model.encoder)
-        rows, loss = target.rows, target.loss
-        if workers().size > 1 and rows.count() < 2:
-            raise ValueError(f"X has {rows.count()} rows with positive weight on all workers; at least 2 are needed.")
-        with agreed():
-            validation = self._given_validation(*validation_data, encoder, target)
-        seed = workers().gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
+        encoder, target = self._learn(X, y, sample_weight, base_model, context)
+        rows, loss = target.samples, target.loss
+        context.threads.load_kernels(len(rows))
+        n_samples = rows.count(communicator)
+        if communicator.size > 1 and n_samples < 2:
+            raise ValueError(f"X has {n_samples} rows with positive weight on all workers; at least 2 are needed.")
+        with agreed(communicator):
+            validation = self._given_validation(*validation_data, encoder, target, communicator)
+        seed = communicator.gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
         if resume is not None:
             seed = resume.training.settings.seed
         plan = make_plan(
@@ -260,18 +322,19 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             loss,
             rows,
             seed,
+            communicator,
             has_validation=validation is not None,
             has_base=base is not None,
             most_categories=encoder.max_categories,
         )
-        if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss):
+        if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss, context):
             plan = plan.without_choosing(FAST_ROUNDS)
         if base is not None:
             check_base(self, base, encoder, target, plan)
         identity: Identity | None = None
         training: Training | None = None
         if self.warm_start or self.callbacks:
-            identity = Identity.of(self, encoder, rows, validation)
+            identity = Identity.of(self, encoder, rows, validation, context)
         if resume is not None and identity is not None:
             resume.identity.check_same(identity)
             self._check_more_rounds(resume.training, plan)
@@ -289,12 +352,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if kept:
                 n_rounds_asked = n_rounds if plan.stopping is None else self.n_estimators
             publish = functools.partial(set_model, view) if kept else None
-            return RoundObserver(self, tasks if kept else None, n_rounds, label, publish)
+            return RoundObserver(self, tasks if kept else None, n_rounds, label, publish, communicator)
 
-        make_engine = self._make_engine(encoder, loss.n_outputs, plan)
-        measure = self._make_metric(target, plan)
+        make_engine = self._make_engine(encoder, loss.n_outputs, plan, context)
+        metric = self._make_metric(target, plan)
         make_ensemble = functools.partial(new_ensemble, encoder, loss, of_trees=self.estimator is None)
-        trainer = Trainer(plan, loss, make_engine, make_ensemble, self.make_projector, observe, measure)
+        trainer = Trainer(plan, loss, make_engine, make_ensemble, observe, context, metric)
         if plan.uses_folds:
             if validation is not None:
                 raise ValueError(
@@ -303,14 +366,14 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 )
             if groups is not None:
                 groups = used_groups(groups, _num_samples(X), sample_weight)
-            fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups, kept))
+            fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups, context, kept))
         else:
             if groups is not None:
                 raise ValueError("groups was given but no cross-validation is run; use n_estimators='auto'.")
             if validation is None and plan.needs_validation:
-                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, target.classes)
+                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, target.classes, context)
             elif validation is not None and plan.weighting is not None:
-                check_classes(validation, loss, plan)
+                check_classes(validation, loss, plan, communicator)
             trees = None if base_model is None else base_model.ensemble
             fitted = trainer.fit(rows, validation, resume=training, base=trees)
         set_model(self, fitted.training, fitted)
@@ -321,19 +384,26 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise KeyboardInterrupt(f"the model keeps the {fitted.training.ensemble.n_rounds} rounds finished so far")
 
     def _learn(
-        self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None, like: Encoder | None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        base: FittedModel | None,
+        context: Context,
     ) -> tuple[Encoder, Target]:
         """Learn features and target from the training set."""
+        communicator = context.communicator
+        like, base_loss = (None, None) if base is None else (base.encoder, base.loss)
         if isinstance(X, OpenBatches):
             encoder, labels, weight = X.learn(self._input_rules(), like)
-            target = self._learn_target(labels, X, weight)
-            rows = target.rows
-            kept = Rows(X, stored(rows.y), None if rows.weight is None else stored(rows.weight))
-            return encoder, replace(target, rows=kept)
-        encoder, matrix = learn_features(X, self._input_rules(), like, type(self).__name__)
-        with agreed():
+            target = self._learn_target(labels, X, weight, communicator, base_loss)
+            samples, stored = target.samples, context.storage.stored
+            kept = Samples(X, stored(samples.y), None if samples.weight is None else stored(samples.weight))
+            return encoder, replace(target, samples=kept)
+        encoder, matrix = learn_features(X, self._input_rules(), like, type(self).__name__, communicator)
+        with agreed(communicator):
             labels = target_vector(y, matrix)
-        return encoder, self._learn_target(labels, matrix, sample_weight)
+        return encoder, self._learn_target(labels, matrix, sample_weight, communicator, base_loss)
 
     def _input_rules(self) -> InputRules:
         allowed = self.__sklearn_tags__().input_tags
@@ -356,7 +426,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         encoder: Encoder,
         target: Target,
-    ) -> Rows | None:
+        communicator: Communicator,
+    ) -> Samples | None:
         if X is None and y is None:
             if sample_weight is not None:
                 raise ValueError("sample_weight_val needs X_val and y_val.")
@@ -365,13 +436,14 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if y is not None or sample_weight is not None:
                 raise ValueError("X_val is batches, which bring their own y_val and sample_weight_val; leave them out.")
             labels, weight = X.read(encoder)
-            return self._validation_rows(labels, X, weight, target)
+            return self._validation_samples(labels, X, weight, target, communicator)
         if X is None or y is None:
             raise ValueError("X_val and y_val must be given together.")
-        matrix = encoder.encode(X, owner=type(self).__name__, min_samples=0 if workers().size > 1 else 1)
+        matrix = encoder.encode(X, owner=type(self).__name__, min_samples=0 if communicator.size > 1 else 1)
         if self.estimator is None:
             check_size(matrix, "X_val")
-        return self._validation_rows(target_vector(y, matrix, "y_val"), matrix, sample_weight, target)
+        labels = target_vector(y, matrix, "y_val")
+        return self._validation_samples(labels, matrix, sample_weight, target, communicator)
 
     def _check_more_rounds(self, resume: Training, plan: Plan) -> None:
         done = resume.ensemble.n_rounds
@@ -386,7 +458,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _n_threads(self) -> int:
         return thread_count(self.n_jobs)
 
-    def _make_engine(self, encoder: Encoder, n_outputs: int, plan: Plan) -> EngineMaker:
+    def _make_engine(self, encoder: Encoder, n_outputs: int, plan: Plan, context: Context) -> EngineMaker:
         if self.estimator is not None:
             weighted = self.leaf_rule == "newton" or self.subsample < 1
             return lambda rows, _: EstimatorEngine(
@@ -410,17 +482,18 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if self.interaction_constraints is not None:
             groups = interaction_groups(self.interaction_constraints, encoder.n_features, names)
             params["interaction_constraints"] = groups
-        return lambda rows, offer: XGBoostEngine(
+        return lambda rows, options: XGBoostEngine(
             rows.X,
             n_outputs,
-            {**params, "max_depth": offer.depth or 0},
+            {**params, "max_depth": options.max_depth or 0},
             categorical=categorical,
-            category_groups=offer.groups,
-            columns=np.array(offer.columns, dtype=np.intp) if offer.columns else None,
+            subset_splits=options.subset_splits,
+            features=np.array(options.features, dtype=np.intp) if options.features else None,
             colsample=self.colsample_bytree,
             sample_weight=rows.weight,
             max_bin=plan.max_bin,
             n_jobs=self._n_threads(),
+            context=context,
         )
 
     def _make_learner(self, seed: int) -> Any:
@@ -428,31 +501,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if "random_state" in learner.get_params() and learner.get_params()["random_state"] is None:
             learner.set_params(random_state=seed)
         return learner
-
-    def make_projector(
-        self, settings: Settings, F: FloatArray, capacity: int, sample_weight: FloatArray | None
-    ) -> Projector:
-        """Return what projects residuals away from the latest trees; ``fit`` calls it once for each model it grows.
-
-        A subclass may return another one: an object with the methods of :class:`scboost.boosting.history.Projector`.
-
-        Parameters
-        ----------
-        settings : Settings
-            Settings of the loop: ``alpha``, ``gamma``, ``memory`` and others.
-        F : ndarray of shape (n_outputs, n_samples)
-            Scores before the first round, whose shape and type are those of all residuals.
-        capacity : int
-            How many trees of each output will be remembered.
-        sample_weight : ndarray of shape (n_samples,) or None
-            Row weights.
-
-        Returns
-        -------
-        Projector
-            The projection of the method.
-        """
-        return spectral_projector(settings, F, capacity, sample_weight)
 
     # --- fitted model ----------------------------------------------------------------------------------------------
 
@@ -696,16 +744,16 @@ def _fitted_model(encoder: Encoder, target: Target, training: Training, outcome:
         training.ensemble,
         n_rounds=training.ensemble.n_rounds,
         learning_rate=training.settings.eta,
-        max_depth=training.offer.depth,
+        max_depth=training.options.max_depth,
         training_log=training.log(),
-        stop_reason=training.stop_reason,
+        stop_reason=training.stop.message,
     )
     if outcome is None:
         return model
     splits: Literal["one-vs-rest", "subset"] | None = None
     if encoder.categories is not None:
-        splits = "subset" if training.offer.groups else "one-vs-rest"
-    selection = Selection(outcome.choosing_log, training.offer.columns, splits)
+        splits = "subset" if training.options.subset_splits else "one-vs-rest"
+    selection = Selection(outcome.choosing_log, training.options.features, splits)
     return replace(model, n_rounds=outcome.n_rounds, selection=selection, weighting_result=outcome.weights)
 
 

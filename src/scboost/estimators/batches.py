@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
-from scboost._arrays import FloatArray, Paged, vectors_in
+from scboost._arrays import FloatArray, Paged
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.tables import materialize
 from scboost.estimators.intake import check_size, target_vector
@@ -261,23 +261,13 @@ class OpenBatches(Paged):
 
 
 @contextmanager
-def opened(X: Any, *, with_vectors: bool = False) -> Iterator[Any]:
-    """Give batches a folder of their own, removed in the end; anything else is handed on as it is.
-
-    Parameters
-    ----------
-    X : object
-        What the user gives.
-    with_vectors : bool, default=False
-        Whether the long vectors of the fit are put there, too.
-    """
+def opened(X: Any) -> Iterator[Any]:
+    """Give batches a folder of their own, removed in the end; anything else is handed on as it is."""
     if not isinstance(X, Batches):
         yield materialize(X)
         return
     with TemporaryDirectory(prefix="scboost-", dir=X.folder) as name:
-        folder = Path(name)
-        with vectors_in(folder if with_vectors else None):
-            yield OpenBatches(X, folder)
+        yield OpenBatches(X, Path(name))
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from scboost.boosting.training import Training
-from scboost.boosting.workers import agreed, workers
+from scboost._core.training import Training
+from scboost._runtime.communicator import Communicator, agreed
 from scboost.estimators.progress import Progress
 
 __all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
@@ -44,6 +44,8 @@ class RoundObserver:
         What the progress bar calls them.
     publish : callable or None
         Returns an estimator with the model so far, which can predict; None for models that are not kept.
+    communicator : Communicator
+        The other workers.
     """
 
     def __init__(
@@ -53,9 +55,11 @@ class RoundObserver:
         n_rounds: int,
         label: str,
         publish: Callable[[Training], Any] | None,
+        communicator: Communicator,
     ) -> None:
+        self._communicator = communicator
         self._estimator, self._tasks, self._publish = estimator, tasks, publish
-        first = workers().rank == 0  # which speaks for all workers
+        first = communicator.rank == 0  # which speaks for all workers
         self._asked = bool(estimator.callbacks) and publish is not None
         self._callbacks = tuple(estimator.callbacks or ()) if publish is not None and first else ()
         self._progress = Progress(n_rounds, label, enabled=bool(estimator.verbose) and first)
@@ -79,10 +83,10 @@ class RoundObserver:
             so_far = self._publish(training)
         stop = self._tasks is not None and self._tasks.end_round(so_far)
         if self._asked:
-            with agreed():
+            with agreed(self._communicator):
                 for callback in self._callbacks:
                     stop = bool(callback(so_far)) or stop
-            stop = any(workers().gather(stop))
+            stop = any(self._communicator.gather(stop))
         return stop
 
     def end(self) -> None:

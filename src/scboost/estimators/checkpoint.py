@@ -21,16 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
+from scboost._core.history import History, SpectralProjector
+from scboost._core.loop import Settings, State
+from scboost._core.losses import Loss
+from scboost._core.training import Training
+from scboost._engine.interface import TreeOptions
 from scboost._model.atomic import check_folder, write_file
 from scboost._model.fitted import FittedModel
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
-from scboost.boosting.history import History, SpectralProjector
-from scboost.boosting.learners import Offer
-from scboost.boosting.loop import Settings, State
-from scboost.boosting.losses import Loss
-from scboost.boosting.training import Training
-from scboost.boosting.workers import workers
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.base import SCBoost
 from scboost.estimators.model_file import (
@@ -153,7 +152,7 @@ def _to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resu
     state = training.state
     arrays: Arrays = {"model": _bytes(to_document(model, parameters).encode())}
     histories = []
-    has_rows = workers().size == 1
+    has_rows = not state.distributed
     if has_rows:
         arrays["F"] = state.F
     for k, history in enumerate(_histories(state) if has_rows else []):
@@ -166,7 +165,7 @@ def _to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resu
         "versions": _versions(),
         "settings": pack(dataclasses.asdict(training.settings)),
         "log": {name: pack(np.array(getattr(training, name), dtype=np.float64)) for name in _LOG},
-        "offer": dataclasses.asdict(training.offer),
+        "offer": _options_dict(training.options),
         "round": state.round,
         "histories": histories,
         "identity": pack(dataclasses.asdict(resumable.identity)),
@@ -183,11 +182,13 @@ def _to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resu
     return _FIRST_LINE + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
+def _options_dict(options: TreeOptions) -> dict[str, Any]:
+    return {"columns": options.features, "groups": options.subset_splits, "depth": options.max_depth}
+
+
 def _histories(state: State) -> list[History]:
     if state.projector is None:
         return []
-    if not isinstance(state.projector, SpectralProjector):
-        raise TypeError(f"a checkpoint cannot store the projector {type(state.projector).__name__}")
     return state.projector.histories
 
 
@@ -201,11 +202,11 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> SCBoo
         estimator = from_document(parse(arrays["model"].tobytes()), loss)
         settings = Settings(**unpack(about["settings"]))
         model = estimator.__fitted_model__()
-        training = Training(model.ensemble, _state(arrays, about, settings), settings, without_rows="F" not in arrays)
+        training = Training(model.ensemble, _state(arrays, about, settings), settings, without_scores="F" not in arrays)
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
         offer = about["offer"]
-        training.offer = Offer(tuple(offer["columns"]), offer["groups"], offer["depth"])
+        training.options = TreeOptions(tuple(offer["columns"]), offer["groups"], offer["depth"])
         if training.loss:
             training.state.first_loss = training.loss[0]
         identity = unpack(about["identity"])

@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.boosting.losses import LogisticLoss, SoftmaxLoss
-from scboost.boosting.training import Rows
-from scboost.boosting.workers import agreed, workers
+from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
+from scboost._core.samples import Samples
+from scboost._runtime.communicator import Communicator, agreed
 from scboost.estimators.base import SCBoost
-from scboost.estimators.intake import Target, make_rows
+from scboost.estimators.intake import Target, make_samples
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
 
@@ -153,8 +153,16 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         }
         return cls(**{**paper, **overrides})
 
-    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
-        with agreed():
+    def _learn_target(
+        self,
+        y: npt.NDArray[Any],
+        X: Any,
+        sample_weight: ArrayLike | None,
+        communicator: Communicator,
+        base: Loss | None,
+    ) -> Target:
+        del base
+        with agreed(communicator):
             kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
             if len(kinds) > 1:
                 names = sorted(kind.__name__ for kind in kinds)
@@ -165,13 +173,13 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             labels = np.unique(y)
             if whole and len(labels) > len(y) // 2:  # scikit-learn warns, after it has looked for the labels again
                 check_classification_targets(y)
-            rows = make_rows(X, np.searchsorted(labels, y).astype(np.float32), sample_weight)
-            # Where rows of weight 0 are left out, a class may be gone.
-            present = labels if len(rows) == len(y) else labels[np.unique(rows.y).astype(np.intp)]
-        classes = _joined_labels(workers().gather(present))
+            samples = make_samples(X, np.searchsorted(labels, y).astype(np.float32), sample_weight, communicator)
+            # Where samples of weight 0 are left out, a class may be gone.
+            present = labels if len(samples) == len(y) else labels[np.unique(samples.y).astype(np.intp)]
+        classes = _joined_labels(communicator.gather(present))
         if not np.array_equal(classes, labels):
             places = np.searchsorted(classes, labels) if len(labels) else np.zeros(0)
-            rows = Rows(rows.X, places[rows.y.astype(np.intp)].astype(np.float32), rows.weight)
+            samples = Samples(samples.X, places[samples.y.astype(np.intp)].astype(np.float32), samples.weight)
         K = len(classes)
         if K < 2:
             raise ValueError(
@@ -182,29 +190,38 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             raise ValueError(
                 f"monotone_constraints need two classes, y has {K}: a probability depends on the raw scores of all."
             )
-        weights = self._class_weights(rows, classes)
-        return Target(_weighted(rows, weights), LogisticLoss() if K == 2 else SoftmaxLoss(K), classes, weights)
+        weights = self._class_weights(samples, classes, communicator)
+        return Target(_weighted(samples, weights), LogisticLoss() if K == 2 else SoftmaxLoss(K), classes, weights)
 
-    def _class_weights(self, rows: Rows, classes: npt.NDArray[Any]) -> FloatArray | None:
+    def _class_weights(
+        self, samples: Samples, classes: npt.NDArray[Any], communicator: Communicator
+    ) -> FloatArray | None:
         """Weight of each class, of shape (n_classes,)."""
         if self.class_weight is None:
             return None
         if self.class_weight == "balanced":
-            counts = np.bincount(rows.y.astype(np.intp), weights=rows.weight, minlength=len(classes))
-            totals = workers().sum(counts.astype(np.float64))
+            counts = np.bincount(samples.y.astype(np.intp), weights=samples.weight, minlength=len(classes))
+            totals = communicator.sum(counts.astype(np.float64))
             return np.asarray(totals.sum() / (len(totals) * totals))
         weights = compute_class_weight(self.class_weight, classes=classes, y=classes)
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError(f"class_weight must be positive for every class, got {self.class_weight!r}.")
         return np.asarray(weights)
 
-    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, target: Target) -> Rows:
+    def _validation_samples(
+        self,
+        y: npt.NDArray[Any],
+        X: Any,
+        sample_weight: ArrayLike | None,
+        target: Target,
+        communicator: Communicator,
+    ) -> Samples:
         classes = np.asarray(target.classes)
         unknown = np.setdiff1d(y, classes)
         if len(unknown):
             raise ValueError(f"y_val has labels {unknown.tolist()} that y does not have; y has {classes.tolist()}.")
         codes = np.asarray(np.searchsorted(classes, y), dtype=np.float64)
-        return _weighted(make_rows(X, codes, sample_weight, "sample_weight_val"), target.class_weights)
+        return _weighted(make_samples(X, codes, sample_weight, communicator, "sample_weight_val"), target.class_weights)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -292,12 +309,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         yield from map(self._fitted.labels, self._staged_raw_scores(X))
 
 
-def _weighted(rows: Rows, class_weights: FloatArray | None) -> Rows:
+def _weighted(samples: Samples, class_weights: FloatArray | None) -> Samples:
     """Multiply sample weights by those of the classes."""
     if class_weights is None:
-        return rows
-    weight = class_weights[rows.y.astype(np.intp)]
-    return rows.weighted(weight if rows.weight is None else weight * rows.weight)
+        return samples
+    weight = class_weights[samples.y.astype(np.intp)]
+    return samples.weighted(weight if samples.weight is None else weight * samples.weight)
 
 
 def _joined_labels(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -11,25 +11,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from scboost._arrays import FloatArray, IntArray
-from scboost.boosting.content import content_folds, content_sample, standard_errors
-from scboost.boosting.ensemble import Ensemble
-from scboost.boosting.learners import Engine, Offer
-from scboost.boosting.loop import ProjectorMaker, Settings
-from scboost.boosting.losses import Loss
-from scboost.boosting.training import (
-    HeldOut,
-    Measure,
-    Observer,
-    Race,
-    Rows,
-    Run,
-    Stopping,
-    Training,
-    ValidationRows,
-    Watch,
-    grow,
-)
-from scboost.boosting.workers import workers
+from scboost._core.loop import Settings
+from scboost._core.losses import Loss
+from scboost._core.run import Observer, OutOfFold, Run, Validation, ValidationMetric, ValidationSet, grow
+from scboost._core.samples import Samples
+from scboost._core.sampling import content_folds, content_sample
+from scboost._core.statistics import standard_errors, weighted_quantile
+from scboost._core.stopping import ComparedStopping, EarlyStopping, StopReason
+from scboost._core.training import Training
+from scboost._engine.ensemble import Ensemble
+from scboost._engine.interface import Engine, TreeOptions
+from scboost._runtime.communicator import Communicator
+from scboost._runtime.context import Context
 from scboost.estimators.parameters import FOLDS, Plan, Weighting
 from scboost.weighting import Weights, learn_scale, learn_weights
 
@@ -54,7 +47,7 @@ Folds = list[tuple[IntArray, IntArray]]
 """Numbers of the training and of the held-out rows, fold by fold."""
 
 
-EngineMaker = Callable[[Rows, Offer], Engine]
+EngineMaker = Callable[[Samples, TreeOptions], Engine]
 """Makes an engine on rows whose trees may use what is offered."""
 
 
@@ -92,7 +85,7 @@ class FoldModels:
     ----------
     trainings : list of Training
         One a fold, cut at the best round.
-    watches : list of HeldOut
+    watches : list of OutOfFold
         Their held-out rows.
     contributions : list of lists of ndarrays
         What each round adds to the scores of these, where that is kept.
@@ -103,7 +96,7 @@ class FoldModels:
     """
 
     trainings: list[Training]
-    watches: list[HeldOut]
+    watches: list[OutOfFold]
     contributions: list[list[FloatArray]]
     pooled: list[float]
     n_rounds: int
@@ -131,13 +124,13 @@ class Trainer:
         Returns an engine on the rows given whose trees may use what is offered.
     make_ensemble : callable
         Returns an empty ensemble with the intercept given.
-    make_projector : callable
-        Returns the projection.
     observe : callable
         ``observe(n_rounds, label, kept)`` returns the observer of the next models; ``kept`` tells whether the first of
         them is part of the result.
-    measure : Measure, optional
-        What validation rows and held-out folds are measured by; the loss by default.
+    context : Context
+        Context of the fit.
+    metric : ValidationMetric, optional
+        Metric of validation samples and held-out folds; the loss by default.
     """
 
     def __init__(
@@ -146,25 +139,24 @@ class Trainer:
         loss: Loss,
         make_engine: EngineMaker,
         make_ensemble: Callable[[FloatArray], Ensemble],
-        make_projector: ProjectorMaker,
         observe: Callable[[int, str, bool], Observer],
-        measure: Measure | None = None,
+        context: Context,
+        metric: ValidationMetric | None = None,
     ) -> None:
-        self._measure = measure
+        self._metric, self._context = metric, context
         self._plan, self._loss, self._observe = plan, loss, observe
-        self._make_projector = make_projector
         self._make_engine, self._make_ensemble = make_engine, make_ensemble
 
     def fit(
-        self, rows: Rows, validation: Rows | None, *, resume: Training | None = None, base: Ensemble | None = None
+        self, rows: Samples, validation: Samples | None, *, resume: Training | None = None, base: Ensemble | None = None
     ) -> Fitted:
         """Grow one model, on top of another if there is a base; validation rows stop it and weigh its trees."""
         plan = self._plan
-        watch = None if validation is None else ValidationRows(validation, self._measure or self._loss, plan.n_threads)
-        offer = plan.offer if resume is None else resume.offer
+        watched = None if validation is None else ValidationSet(validation, self._loss, self._context, self._metric)
+        offer = plan.options if resume is None else resume.options
         engine = self._make_engine(rows, offer)
-        run = self._run(rows, engine, plan.n_rounds, watch=watch, resume=resume, base=base)
-        run.training.offer = offer
+        run = self._run(rows, engine, plan.n_rounds, validation=watched, resume=resume, base=base)
+        run.training.options = offer
         rows.forget_keys()
         training = self._grow(run, plan.n_rounds, "scboost")
         ensemble = training.ensemble
@@ -179,14 +171,14 @@ class Trainer:
             ensemble.reweight(weights, ensemble.intercept)
         return fitted
 
-    def fit_folds(self, rows: Rows, folds: Folds) -> Fitted:
+    def fit_folds(self, rows: Samples, folds: Folds) -> Fitted:
         """Grow a model for each fold, in step; let their held-out rows choose the rounds and weigh them.
 
         Then either one model is grown on all rows, or the fold models are kept and averaged, or both, and averaged.
         """
         plan, weighting = self._plan, self._plan.weighting
         keeps = weighting is not None and weighting.source == "fold_average"
-        offer = plan.offer
+        offer = plan.options
         engine = self._make_engine(rows, offer)
         label = "scboost, folds" if keeps or len(folds) > 1 else "scboost, rounds"
         forks = [engine.fork() for _ in folds]
@@ -206,15 +198,17 @@ class Trainer:
             return Fitted(training, training.ensemble.n_rounds, weights, log)
         settings, rounds = plan.settings, max(n_rounds, 1)
         if plan.choosing is not None:
-            rate = plan.shallow_rate if offer.depth in plan.depths else 1.0
+            rate = plan.shallow_rate if offer.max_depth in plan.depths else 1.0
             settings = replace(settings, eta=rate * settings.eta)
-            share = sum(rows.only(kept).total_weight() for kept, _ in folds) / (len(folds) * rows.total_weight())
+            share = sum(rows.only(kept).total_weight(self._context.communicator) for kept, _ in folds) / (
+                len(folds) * rows.total_weight(self._context.communicator)
+            )
             rounds = min(max(round(n_rounds * plan.choosing_speed / rate * _MORE_ROUNDS / share), 1), plan.n_rounds)
         if plan.spread is not None:
             settings, rounds = replace(settings, eta=settings.eta * rounds / plan.spread), plan.spread
         run = self._run(rows, engine.fork(), rounds, settings=settings)
-        run.training.offer = offer
-        if not self._loss.weighable and plan.choosing is not None:
+        run.training.options = offer
+        if not self._loss.supports_weighting and plan.choosing is not None:
             run.training.shift = self._held_out_shift(rows, folds, models).tolist()
         elif (keeps or weights is None) and plan.choosing is not None:
             run.training.scale = [self._held_out_scale(rows, folds, models)]
@@ -229,15 +223,22 @@ class Trainer:
         return Fitted(training, training.ensemble.n_rounds, weights, log)
 
     def _grow_folds(
-        self, rows: Rows, folds: Folds, engines: list[Engine], stopping: Stopping | None, label: str, *, kept: bool
+        self,
+        rows: Samples,
+        folds: Folds,
+        engines: list[Engine],
+        stopping: EarlyStopping | None,
+        label: str,
+        *,
+        kept: bool,
     ) -> FoldModels:
         """Grow a model for each fold, in step, and cut them at the best round."""
         plan = self._plan
         most = plan.n_rounds // plan.choosing_speed
-        keeps_contributions = plan.weighting is not None or not self._loss.weighable
+        keeps_contributions = plan.weighting is not None or not self._loss.supports_weighting
         contributions: list[list[FloatArray]] = [[] for _ in folds]
         watches = [
-            HeldOut(rows, held_out, self._loss, added if keeps_contributions else None, self._measure)
+            OutOfFold(rows, held_out, self._loss, self._context, added if keeps_contributions else None, self._metric)
             for added, (_, held_out) in zip(contributions, folds, strict=True)
         ]
         runs = [
@@ -248,7 +249,7 @@ class Trainer:
                 settings=replace(
                     plan.settings, seed=plan.settings.seed + 1 + i, eta=plan.settings.eta * plan.choosing_speed
                 ),
-                watch=watches[i],
+                validation=watches[i],
             )
             for i, (engine, (seen, _)) in enumerate(zip(engines, folds, strict=True))
         ]
@@ -267,17 +268,19 @@ class Trainer:
             training.ensemble.truncate(n_rounds)
         return FoldModels(trainings, watches, contributions, pooled, n_rounds)
 
-    def _choose_offer(self, rows: Rows, folds: Folds, models: FoldModels, offer: Offer) -> tuple[FoldModels, Offer]:
+    def _choose_offer(
+        self, rows: Samples, folds: Folds, models: FoldModels, offer: TreeOptions
+    ) -> tuple[FoldModels, TreeOptions]:
         """Try another offer than that of the models; return the best models, and what to offer a model on all rows."""
         plan = self._plan
         if plan.tries_groups and _all_have_trees(models):
-            groups = replace(offer, groups=True)
+            groups = replace(offer, subset_splits=True)
             tried = self._try(rows, folds, groups, "scboost, categories", models, models)
             if tried is not None:
                 models, offer = tried, groups
         deep = models
         for depth in plan.depths if _all_have_trees(models) else ():
-            shallow = replace(offer, depth=depth)
+            shallow = replace(offer, max_depth=depth)
             tried = self._try(
                 rows, folds, shallow, "scboost, depth", models, deep, sure=_SURE_OF_DEPTH, pace=plan.shallow_pace
             )
@@ -288,7 +291,9 @@ class Trainer:
             return self._select_columns(rows, folds, models, offer)
         return models, offer
 
-    def _select_columns(self, rows: Rows, folds: Folds, models: FoldModels, offer: Offer) -> tuple[FoldModels, Offer]:
+    def _select_columns(
+        self, rows: Samples, folds: Folds, models: FoldModels, offer: TreeOptions
+    ) -> tuple[FoldModels, TreeOptions]:
         """Try fewer columns.
 
         The columns of a fold's model are chosen by their gains in the model of that fold, which has not seen the rows
@@ -297,13 +302,13 @@ class Trainer:
         gains = np.array([training.ensemble.gains() for training in models.trainings])
         gains /= gains.mean(axis=1, keepdims=True)
 
-        def without(least: float, rival: FoldModels) -> tuple[FoldModels, Offer] | None:
+        def without(least: float, rival: FoldModels) -> tuple[FoldModels, TreeOptions] | None:
             """Try the columns with a gain above the least."""
             parts = (*gains, gains.mean(axis=0))
             *of_folds, of_all = (tuple(np.flatnonzero(part > least).tolist()) for part in parts)
             if len(of_all) == gains.shape[1] or not all((*of_folds, of_all)):
                 return None
-            chosen = replace(offer, columns=of_all)
+            chosen = replace(offer, features=of_all)
             tried = self._try(rows, folds, chosen, "scboost, columns", rival, models, columns=of_folds)
             return None if tried is None else (tried, chosen)
 
@@ -314,9 +319,9 @@ class Trainer:
 
     def _try(
         self,
-        rows: Rows,
+        rows: Samples,
         folds: Folds,
-        offer: Offer,
+        offer: TreeOptions,
         label: str,
         rival: FoldModels,
         before: FoldModels,
@@ -333,26 +338,28 @@ class Trainer:
         """
         plan, heat = self._plan, len(folds) if columns else min(FOLDS, len(folds))
         if columns:
-            engines = [self._make_engine(rows, replace(offer, columns=part)) for part in columns]
+            engines = [self._make_engine(rows, replace(offer, features=part)) for part in columns]
         else:
             engines = [self._make_engine(rows, offer)] * len(folds)
         for n in dict.fromkeys((heat, len(folds))):
             theirs = rival.pooled_of(n)
-            stopping = Race(**vars(plan.choosing), rival=tuple(np.repeat(theirs, pace).tolist()), lag=_LAG)
+            stopping = ComparedStopping(
+                **vars(plan.choosing), reference=tuple(np.repeat(theirs, pace).tolist()), n_worse=_LAG
+            )
             forks = [engine.fork() for engine in engines[:n]]
             tried = self._grow_folds(rows, folds[:n], forks, stopping, label, kept=False)
             if min(tried.pooled, default=np.inf) >= min(theirs, default=np.inf):
                 return None
-        return tried if _certainty(rows, folds, before, tried) > sure else None
+        return tried if _certainty(rows, folds, before, tried, self._context) > sure else None
 
     def _run(
         self,
-        rows: Rows,
+        rows: Samples,
         engine: Engine,
         n_rounds: int,
         *,
         settings: Settings | None = None,
-        watch: Watch | None = None,
+        validation: Validation | None = None,
         resume: Training | None = None,
         base: Ensemble | None = None,
     ) -> Run:
@@ -363,10 +370,10 @@ class Trainer:
             engine,
             self._make_ensemble,
             n_rounds,
+            self._context,
             from_zero=self._plan.from_zero,
             base=base,
-            make_projector=self._make_projector,
-            watch=watch,
+            validation=validation,
             resume=resume,
         )
 
@@ -379,11 +386,11 @@ class Trainer:
         _warn_of_trouble(training)
         return training
 
-    def _weigh(self, ensemble: Ensemble, rows: Rows, weighting: Weighting) -> Weights | None:
+    def _weigh(self, ensemble: Ensemble, rows: Samples, weighting: Weighting) -> Weights | None:
         """Covariance-regularized weights of an ensemble, learnt on rows it has not seen."""
         if ensemble.n_rounds == 0:
             return None
-        H = ensemble.contributions(rows.X, n_jobs=self._plan.n_threads)
+        H = ensemble.contributions(rows.X, n_jobs=self._context.n_threads)
         simplex = weighting.method == "simplex"
         A = H if simplex else H * ensemble.weights[:, :, None].astype(H.dtype)
         found = self._learn(A.transpose(2, 1, 0), rows, ensemble.intercept, weighting)
@@ -394,7 +401,7 @@ class Trainer:
 
     def _weigh_folds(
         self,
-        rows: Rows,
+        rows: Samples,
         folds: Folds,
         models: FoldModels,
         weighting: Weighting,
@@ -414,7 +421,7 @@ class Trainer:
             A, start, rows = A[seen], start[seen], rows.targets(np.flatnonzero(seen))
         return self._learn(A, rows, start, weighting)
 
-    def _held_out_shift(self, rows: Rows, folds: Folds, models: FoldModels) -> FloatArray:
+    def _held_out_shift(self, rows: Samples, folds: Folds, models: FoldModels) -> FloatArray:
         """Return what the held-out rows of all folds ask to add to the scores of the chosen round."""
         scores = [
             training.ensemble.intercept[:, None]
@@ -423,9 +430,16 @@ class Trainer:
             for training, rounds, (_, numbers) in zip(models.trainings, models.contributions, folds, strict=True)
         ]
         held_out = rows.targets(np.concatenate([numbers for _, numbers in folds]))
-        return self._loss.held_out_shift(held_out.y, np.concatenate(scores, axis=1), held_out.weight)
+        F = np.concatenate(scores, axis=1)
+        communicator = self._context.communicator
+        shifts = np.zeros(len(F))
+        for k in range(len(F)):
+            quantile = self._loss.output(k).residual_quantile
+            if quantile is not None:
+                shifts[k] = weighted_quantile(held_out.y - F[k], held_out.weight, quantile, communicator)
+        return shifts
 
-    def _held_out_scale(self, rows: Rows, folds: Folds, models: FoldModels) -> float:
+    def _held_out_scale(self, rows: Samples, folds: Folds, models: FoldModels) -> float:
         """Return the factor of all rounds that the held-out rows of all folds ask for at the chosen round."""
         start, added = [], []
         for training, watch in zip(models.trainings, models.watches, strict=True):
@@ -442,11 +456,12 @@ class Trainer:
             loss=self._loss,
             start=np.concatenate(start, axis=1),
             sample_weight=held_out.weight,
+            communicator=self._context.communicator,
         )
 
-    def _learn(self, A: FloatArray, rows: Rows, start: FloatArray, weighting: Weighting) -> Weights:
-        if workers().size > 1:
-            A, rows, start = _of_all_workers(A, rows, start)
+    def _learn(self, A: FloatArray, rows: Samples, start: FloatArray, weighting: Weighting) -> Weights:
+        if self._context.communicator.size > 1:
+            A, rows, start = _of_all_workers(A, rows, start, self._context.communicator)
         found = learn_weights(
             A,
             rows.y,
@@ -470,34 +485,38 @@ def _all_have_trees(models: FoldModels) -> bool:
     return all(training.ensemble.gains().any() for training in models.trainings)
 
 
-def _certainty(rows: Rows, folds: Folds, before: FoldModels, after: FoldModels) -> float:
+def _certainty(rows: Samples, folds: Folds, before: FoldModels, after: FoldModels, context: Context) -> float:
     """By how many standard errors held-out losses fall from one set of models to another; 0 if a fold has no trees."""
     if any(watch.best_scores is None for models in (before, after) for watch in models.watches):
         return 0.0
     numbers = np.concatenate([held_out for _, held_out in folds])
     losses, other = (
-        np.concatenate([w.row_losses(t.ensemble) for w, t in zip(m.watches, m.trainings, strict=True)])
+        np.concatenate([w.pointwise_loss(t.ensemble) for w, t in zip(m.watches, m.trainings, strict=True)])
         for m in (before, after)
     )
-    return standard_errors(losses - other, rows.keys()[numbers], rows.targets(numbers).weight)
+    return standard_errors(
+        losses - other, rows.keys(context)[numbers], rows.targets(numbers).weight, context.communicator
+    )
 
 
-def _of_all_workers(A: FloatArray, rows: Rows, start: FloatArray) -> tuple[FloatArray, Rows, FloatArray]:
+def _of_all_workers(
+    A: FloatArray, rows: Samples, start: FloatArray, communicator: Communicator
+) -> tuple[FloatArray, Samples, FloatArray]:
     """Held-out rows of all workers, on every worker: all solve the same small problem."""
-    size = float(workers().sum(np.array(float(A.nbytes))))
+    size = float(communicator.sum(np.array(float(A.nbytes))))
     if size > _LARGEST_EXCHANGE:
         raise ValueError(
-            f"weighting needs what {A.shape[-1]} rounds add to {rows.count()} held-out rows on every worker, "
-            f"{size / 2**30:.1f} GiB, more than {_LARGEST_EXCHANGE / 2**30:.0f}; hold out fewer rows."
+            f"weighting needs what {A.shape[-1]} rounds add to {rows.count(communicator)} held-out rows on every "
+            f"worker, {size / 2**30:.1f} GiB, more than {_LARGEST_EXCHANGE / 2**30:.0f}; hold out fewer rows."
         )
     start = np.broadcast_to(start, A.shape[:-1])
-    parts = workers().gather((A, rows.y, rows.weight, start))
+    parts = communicator.gather((A, rows.y, rows.weight, start))
     weights = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
-    joined = Rows(None, np.concatenate([part[1] for part in parts]), weights)
+    joined = Samples(None, np.concatenate([part[1] for part in parts]), weights)
     return np.concatenate([part[0] for part in parts]), joined, np.concatenate([part[3] for part in parts])
 
 
-def _averaged(trainings: list[Training], weights: Weights | None, offer: Offer) -> Training:
+def _averaged(trainings: list[Training], weights: Weights | None, offer: TreeOptions) -> Training:
     """Add up the fold models, each with its share of the weights."""
     for training in trainings:
         own = training.ensemble
@@ -507,35 +526,35 @@ def _averaged(trainings: list[Training], weights: Weights | None, offer: Offer) 
     first = trainings[0]
     for training in trainings[1:]:
         first.ensemble.extend(training.ensemble)
-    used = tuple(np.flatnonzero(first.ensemble.gains()).tolist()) if offer.columns else ()
-    first.offer = replace(offer, columns=used)
+    used = tuple(np.flatnonzero(first.ensemble.gains()).tolist()) if offer.features else ()
+    first.options = replace(offer, features=used)
     return first
 
 
 def _joined(whole: Training, averaged: Training) -> Training:
     """Average a model on all rows with the average of fold models, which stands alone if the model was interrupted."""
     if whole.interrupted:
-        averaged.interrupted, averaged.stop_reason = True, whole.stop_reason
+        averaged.interrupted, averaged.stop = True, whole.stop
         return averaged
     for training in (whole, averaged):
         ensemble = training.ensemble
         ensemble.reweight(ensemble.weights / 2, ensemble.intercept / 2)
     whole.ensemble.extend(averaged.ensemble)
-    if averaged.offer.columns:
-        whole.offer = replace(whole.offer, columns=tuple(np.flatnonzero(whole.ensemble.gains()).tolist()))
+    if averaged.options.features:
+        whole.options = replace(whole.options, features=tuple(np.flatnonzero(whole.ensemble.gains()).tolist()))
     return whole
 
 
 def _warn_of_trouble(training: Training) -> None:
-    if training.ensemble.n_rounds == 0 and "split" in training.stop_reason:
+    if training.ensemble.n_rounds == 0 and training.stop.reason is StopReason.NO_SPLIT:
         warnings.warn(
-            f"The model has no trees and predicts a constant: {training.stop_reason}.",
+            f"The model has no trees and predicts a constant: {training.stop.message}.",
             ConvergenceWarning,
             stacklevel=5,
         )
-    elif "too large" in training.stop_reason:
+    elif training.stop.diverged:
         warnings.warn(
-            f"The fit diverged after {training.ensemble.n_rounds} rounds, which are kept: {training.stop_reason}; use "
+            f"The fit diverged after {training.ensemble.n_rounds} rounds, which are kept: {training.stop.message}; use "
             f"a learning_rate below {training.settings.eta:g}.",
             ConvergenceWarning,
             stacklevel=5,
@@ -549,30 +568,34 @@ def _warn_of_trouble(training: Training) -> None:
         )
 
 
-def hold_out(rows: Rows, loss: Loss, plan: Plan, share: float, labels: Any) -> tuple[Rows, Rows]:
+def hold_out(
+    rows: Samples, loss: Loss, plan: Plan, share: float, labels: Any, context: Context
+) -> tuple[Samples, Samples]:
     """Split rows in two by their content, class by class: to train on, and to stop and weigh on.
 
     Equal rows stay together. Messages name the classes by labels.
     """
-    origin = f"validation_fraction={share} of {rows.count()} rows"
+    origin = f"validation_fraction={share} of {rows.count(context.communicator)} rows"
     advice = "Give X_val and y_val, or use neither early_stopping nor weighting."
-    distinct = _distinct_rows(rows, loss)
+    distinct = _distinct_rows(rows, loss, context)
     if loss.n_classes and min(distinct) < 2:
         raise ValueError(
             f"{origin} cannot be held out: class {labels.tolist()[np.argmin(distinct)]!r} has 1 row, not counting "
             f"repetitions, and at least 2 are needed. {advice}"
         )
-    size = rows.size()
+    size = rows.effective_size(context.communicator)
     if min(np.ceil(share * size), np.floor((1 - share) * size)) < max(loss.n_classes, 1) or min(distinct) < 2:
         raise ValueError(f"{origin} cannot be held out: these, or those that are left, are too few. {advice}")
-    held_out = content_sample(rows.keys(), share, _class_numbers(rows, loss), plan.settings.seed)
+    held_out = content_sample(
+        rows.keys(context), share, _class_numbers(rows, loss), plan.settings.seed, context.communicator
+    )
     return rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
 
 
-def check_classes(validation: Rows, loss: Loss, plan: Plan) -> None:
+def check_classes(validation: Samples, loss: Loss, plan: Plan, communicator: Communicator) -> None:
     """Weights of trees that are learnt without a class would know nothing of it."""
     counts = np.bincount(validation.y.astype(np.intp), minlength=loss.n_classes) if loss.n_classes else np.zeros(0)
-    missing = np.flatnonzero(workers().sum(counts.astype(np.float64)) == 0)
+    missing = np.flatnonzero(communicator.sum(counts.astype(np.float64)) == 0)
     if len(missing) and plan.weighting is not None:
         raise ValueError(
             f"weighting={plan.weighting.method!r} needs every class among the validation rows, but X_val and y_val "
@@ -580,18 +603,26 @@ def check_classes(validation: Rows, loss: Loss, plan: Plan) -> None:
         )
 
 
-def can_choose_rounds(rows: Rows, loss: Loss) -> bool:
+def can_choose_rounds(rows: Samples, loss: Loss, context: Context) -> bool:
     """Whether there are rows enough to hold some out: 20 that differ, and two of every class."""
-    distinct = _distinct_rows(rows, loss)
+    distinct = _distinct_rows(rows, loss, context)
     return min(distinct) >= 2 and sum(distinct) >= MIN_ROWS_TO_CHOOSE
 
 
-def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers: IntArray | None = None) -> Folds:
+def make_folds(
+    rows: Samples,
+    loss: Loss,
+    plan: Plan,
+    cv: Any,
+    groups: Any,
+    context: Context,
+    numbers: IntArray | None = None,
+) -> Folds:
     """Cut rows into folds by their content, or as the splitter says that ``cv`` is.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Samples
         All rows.
     loss : Loss
         Whose classes are spread over all folds.
@@ -601,6 +632,8 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers
         The parameter of that name.
     groups : array-like of shape (n,) or None
         For splitters that need them.
+    context : Context
+        Context of the fit.
     numbers : ndarray of shape (n,), optional
         Numbers of the rows by which an iterable counts them; 0, 1, 2, ... if not given.
     """
@@ -614,24 +647,27 @@ def make_folds(rows: Rows, loss: Loss, plan: Plan, cv: Any, groups: Any, numbers
         return [(np.asarray(kept), np.asarray(held_out)) for kept, held_out in splits]
     if groups is not None:
         raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={cv!r}.")
-    smallest = min(_distinct_rows(rows, loss))
+    smallest = min(_distinct_rows(rows, loss, context))
     if cv == "auto" and smallest < plan.n_folds:
         plan = replace(plan, n_folds=min(plan.n_folds, FOLDS), n_folds_used=min(plan.n_folds_used, FOLDS))
     if smallest < (plan.n_folds if plan.n_folds_used > 1 and plan.weighting is not None else 2):
         kind = "rows of the rarest class" if loss.n_classes else "rows"
         raise ValueError(f"cv={plan.n_folds} is more than the {smallest} {kind} that differ from each other.")
-    fold = content_folds(rows.keys(), plan.n_folds, _class_numbers(rows, loss), plan.settings.seed)
-    sizes = workers().sum(np.bincount(fold, minlength=plan.n_folds).astype(np.float64))
+    fold = content_folds(
+        rows.keys(context), plan.n_folds, _class_numbers(rows, loss), plan.settings.seed, context.communicator
+    )
+    sizes = context.communicator.sum(np.bincount(fold, minlength=plan.n_folds).astype(np.float64))
     used = np.flatnonzero(sizes[: plan.n_folds_used])  # few rows leave folds without any
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in used]
 
 
-def _class_numbers(rows: Rows, loss: Loss) -> IntArray | None:
+def _class_numbers(rows: Samples, loss: Loss) -> IntArray | None:
     return rows.y.astype(np.intp) if loss.n_classes else None
 
 
-def _distinct_rows(rows: Rows, loss: Loss) -> list[int]:
+def _distinct_rows(rows: Samples, loss: Loss, context: Context) -> list[int]:
     """Count the rows that differ, by class if there are classes; each worker counts its own."""
-    keys = rows.keys()
+    keys = rows.keys(context)
     groups = [keys[rows.y == c] for c in range(loss.n_classes)] if loss.n_classes else [keys]
-    return [int(n) for n in workers().sum(np.array([len(np.unique(group)) for group in groups], dtype=np.float64))]
+    counts = np.array([len(np.unique(group)) for group in groups], dtype=np.float64)
+    return [int(n) for n in context.communicator.sum(counts)]

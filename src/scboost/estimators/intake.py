@@ -12,10 +12,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from scboost._core.losses import Loss
+from scboost._core.samples import Samples
 from scboost._data.encoder import Encoder, InputRules, Matrix
-from scboost.boosting.losses import Loss
-from scboost.boosting.training import Rows
-from scboost.boosting.workers import agreed, workers
+from scboost._runtime.communicator import Communicator, agreed
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Target:
 
     Attributes
     ----------
-    rows : Rows
+    samples : Samples
         Samples with targets as the loss takes them, and weights.
     loss : Loss
         The loss.
@@ -34,13 +34,15 @@ class Target:
         Weight of each class.
     """
 
-    rows: Rows
+    samples: Samples
     loss: Loss
     classes: npt.NDArray[Any] | None = None
     class_weights: FloatArray | None = None
 
 
-def learn_features(X: ArrayLike, rules: InputRules, like: Encoder | None, owner: str) -> tuple[Encoder, Matrix]:
+def learn_features(
+    X: ArrayLike, rules: InputRules, like: Encoder | None, owner: str, communicator: Communicator
+) -> tuple[Encoder, Matrix]:
     """Learn the encoder of a training set, of all workers, and return it with the encoded samples of this worker.
 
     Parameters
@@ -53,13 +55,15 @@ def learn_features(X: ArrayLike, rules: InputRules, like: Encoder | None, owner:
         Encoder of a model that is to be continued, whose categories are kept.
     owner : str
         Name of the estimator, for messages.
+    communicator : Communicator
+        The other workers.
     """
-    shared = workers().size > 1
-    with agreed():
+    shared = communicator.size > 1
+    with agreed(communicator):
         encoder = Encoder.learn(X, rules, like)
     if shared:
-        encoder = Encoder.merge(workers().gather(encoder))
-    with agreed():
+        encoder = Encoder.merge(communicator.gather(encoder))
+    with agreed(communicator):
         matrix = encoder.encode(X, owner=owner, min_samples=0 if shared else 2)
     if rules.dtype is np.float32:
         check_size(matrix)
@@ -106,10 +110,12 @@ def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:
         raise ValueError(f"{name} must be numbers for regression, got {y.dtype} ({error}).") from error
 
 
-def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any, IntArray | None]:
+def without_weightless(
+    X: Any, y: Any, sample_weight: Any, groups: Any, communicator: Communicator
+) -> tuple[Any, Any, Any, Any, IntArray | None]:
     """Leave out rows of weight 0, so that not even their categories are learnt, and return the numbers of the others.
 
-    What is not in order is returned as it is: :func:`make_rows` says what is wrong with it.
+    What is not in order is returned as it is: :func:`make_samples` says what is wrong with it.
     """
     weight = np.asarray(sample_weight) if sample_weight is not None else np.ones(1)
     if weight.ndim != 1 or weight.dtype.kind not in "biuf" or weight.all() or not weight.any():
@@ -117,7 +123,7 @@ def without_weightless(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple
     if any(_num_samples(given) != len(weight) for given in (X, y, groups) if given is not None):
         return X, y, sample_weight, groups, None
     kept = np.flatnonzero(weight)
-    if len(kept) < 2 and workers().size == 1:
+    if len(kept) < 2 and communicator.size == 1:
         raise ValueError(f"sample_weight is positive for {len(kept)} of {len(weight)} rows; at least 2 need weight.")
     X, y, groups = (None if given is None else _safe_indexing(given, kept) for given in (X, y, groups))
     return X, y, weight[kept], groups, kept
@@ -128,13 +134,19 @@ _LARGEST_WEIGHT = 1e30
 _WEIGHT_RATIO = 1e15
 
 
-def make_rows(X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str = "sample_weight") -> Rows:
-    """Return rows with checked weights; those with weight 0 are left out, as if they had not been given."""
+def make_samples(
+    X: Any,
+    y: FloatArray,
+    sample_weight: ArrayLike | None,
+    communicator: Communicator,
+    name: str = "sample_weight",
+) -> Samples:
+    """Return samples with checked weights; those with weight 0 are left out, as if they had not been given."""
     if sample_weight is None:
-        return Rows(X, y, None)
+        return Samples(X, y, None)
     weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-    if workers().size > 1 and not weight.any():  # other workers may have rows with weight
-        return Rows(X, y, weight).take(np.flatnonzero(weight))
+    if communicator.size > 1 and not weight.any():  # other workers may have samples with weight
+        return Samples(X, y, weight).take(np.flatnonzero(weight))
     if weight.min() < 0:
         raise ValueError(f"Negative values in {name}: the smallest is {weight.min():g}; weights must be >= 0.")
     if not weight.any():
@@ -145,12 +157,12 @@ def make_rows(X: Any, y: FloatArray, sample_weight: ArrayLike | None, name: str 
             f"{name} runs from {smallest:g} to {largest:g}; allowed are weights up to {_LARGEST_WEIGHT:g} whose ratio "
             f"is at most {_WEIGHT_RATIO:g}."
         )
-    rows = Rows(X, y, weight)
-    return rows if weight.all() else rows.take(np.flatnonzero(weight))
+    samples = Samples(X, y, weight)
+    return samples if weight.all() else samples.take(np.flatnonzero(weight))
 
 
 def used_groups(groups: ArrayLike, n_samples: int, sample_weight: ArrayLike | None) -> npt.NDArray[Any]:
-    """Return the groups of the samples that have weight, which are those that :func:`make_rows` keeps."""
+    """Return the groups of the samples that have weight, which are those that :func:`make_samples` keeps."""
     groups = np.asarray(groups)
     if groups.shape != (n_samples,):
         raise ValueError(f"groups must have shape ({n_samples},), one for each sample of X, got {groups.shape}.")

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 from scboost._arrays import FloatArray
-from scboost.boosting.losses import Loss
+from scboost._core.losses import Loss
 
 
 class Metric:
@@ -54,7 +54,7 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """Return the predicted values."""
-        return self.loss.inverse_link(scores.T)
+        return self.loss.link.inverse(scores.T)
 
 
 class _Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -70,7 +70,7 @@ class _Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities."""
-        return self.loss.inverse_link(scores.T)
+        return self.loss.link.inverse(scores.T)
 
     def predict(self, scores: FloatArray) -> npt.NDArray[Any]:
         """Return the most probable classes."""

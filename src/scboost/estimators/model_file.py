@@ -24,6 +24,8 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from scboost._arrays import FloatArray
+from scboost._core import losses
+from scboost._core.losses import Loss
 from scboost._data.encoder import Encoder
 from scboost._model import ubjson
 from scboost._model.atomic import write_file
@@ -31,8 +33,6 @@ from scboost._model.document import Document
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
-from scboost.boosting import losses
-from scboost.boosting.losses import Loss
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.base import SCBoost
 from scboost.weighting.solver import Weights

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from scboost.boosting.learners import Offer
-from scboost.boosting.loop import Settings
-from scboost.boosting.losses import Loss
-from scboost.boosting.training import Rows, Stopping
+from scboost._core.autotune import FAST_ROUNDS, LARGEST_RATE, auto_learning_rate, loss_defaults
+from scboost._core.loop import Settings
+from scboost._core.losses import Loss
+from scboost._core.samples import Samples
+from scboost._core.stopping import EarlyStopping
+from scboost._engine.interface import TreeOptions
+from scboost._runtime.communicator import Communicator
 
 _Class = TypeVar("_Class", bound=type)
 
 MAX_ROUNDS = 1000
 """Most rounds that ``n_estimators="auto"`` chooses from."""
-FAST_ROUNDS = 100
-"""Rounds of ``preset="fast"``."""
 # What suits a number of rounds that nothing chooses: smaller steps, and a stronger projection.
 _FAST_RATE, _FAST_GAMMA = 0.8, 0.7
 FOLDS = 5
@@ -35,12 +35,11 @@ _DEPTHS, _DEPTHS_OF_NUMBERS = (3, 2), (4, 3, 2)
 _PACE, _PACE_OF_NUMBERS = 2, 3
 _SHALLOW_RATE = 2.0  # factor of their learning rate: they would need many rounds
 # Patience while the number of rounds is chosen: rounds, and share of the best round so far.
-_CHOOSING = Stopping(patience=60, tol=0.0, share=0.2)
+_CHOOSING = EarlyStopping(patience=60, tol=0.0, share=0.2)
 # Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
 _CHOOSING_SPEED = 4
 # Folds that choose the number of rounds, by the number of rows up to which: more rows decide as well with fewer folds.
 _FOLDS_BY_ROWS = ((5_000, 5), (20_000, 3))
-_LARGEST_RATE = 0.5
 _ROUNDS_TO_CHOOSE_RATE = 500  # asked for, from which on folds, whose cost is then small, choose the learning rate
 _FEWEST_FOR_GROUPS = 4  # of fewer categories, every group is one category or all others but one
 # Columns and rows from which and up to which histograms, not rows, take the time of growing a tree.
@@ -66,43 +65,6 @@ MAY_CHANGE_IN_WARM_START = frozenset(
 def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads as XGBoost counts them: 0 for all."""
     return 0 if n_jobs is None or n_jobs < 0 else int(n_jobs)
-
-
-def auto_learning_rate(
-    n_samples: float, n_estimators: int, *, many_classes: bool = False, two_classes_to_the_end: bool = False
-) -> float:
-    """Learning rate that suits a number of rows and of rounds, at most 0.5.
-
-    Its growth with the rows is that of CatBoost's rule at 1,000 rounds; with fewer rounds the rate is larger.
-
-    Parameters
-    ----------
-    n_samples : float
-        Number of training rows, or the sum of their weights.
-    n_estimators : int
-        Number of rounds.
-    many_classes : bool, default=False
-        Whether there are more than two classes, whose steps are damped by an upper bound of the curvature.
-    two_classes_to_the_end : bool, default=False
-        Whether there are two classes and no held-out rows that would end the rounds before they do harm. More than 100
-        rounds then take smaller steps: 1,000 rounds those of CatBoost's rule, in between by interpolation.
-
-    Returns
-    -------
-    float
-        ``exp(0.246 ln n - 5.127) (T / 1000)^-0.627``, or ``exp(0.051 ln n - 3.001) (T / 1000)^-0.627``; to the end,
-        at 1,000 rounds, ``exp(0.427 ln n - 7.525)``.
-    """
-    a, b = (0.051, -3.001) if many_classes else (0.246, -5.127)
-
-    def rate(rounds: int) -> float:
-        return float(np.exp(a * np.log(n_samples) + b) * (rounds / 1000) ** -0.627)
-
-    if two_classes_to_the_end and n_estimators > FAST_ROUNDS:
-        few, many = rate(FAST_ROUNDS), float(np.exp(0.427 * np.log(n_samples) - 7.525))
-        share = float(np.log10(n_estimators / FAST_ROUNDS))
-        return float(min(few * (many / few) ** share, _LARGEST_RATE))
-    return min(rate(n_estimators), _LARGEST_RATE)
 
 
 PARAMETERS = """\
@@ -378,11 +340,11 @@ class Plan:
         Number of rounds over which a model on all rows spreads the steps of the rounds chosen, if it is given.
     from_zero : bool
         Whether to start at the raw score 0.
-    choosing : Stopping or None
+    choosing : EarlyStopping or None
         How the number of rounds is chosen on folds; None if it is given, or if validation rows decide.
     choosing_speed : int
         How many rounds of the model one round of a fold model stands for, at a learning rate as many times as large.
-    stopping : Stopping or None
+    stopping : EarlyStopping or None
         When to stop on validation rows.
     weighting : Weighting or None
         How the trees are weighted.
@@ -398,8 +360,8 @@ class Plan:
         Number of histogram bins of a column.
     selects_columns : bool
         Whether the folds that choose the number of rounds choose the columns, too.
-    offer : Offer
-        What the trees may use, unless folds choose something else.
+    options : TreeOptions
+        Options of the trees, unless cross-validation selects others.
     depths : tuple of int
         Largest depths of trees that the folds that choose the number of rounds try, as long as each is better.
     shallow_pace : int
@@ -414,9 +376,9 @@ class Plan:
     n_rounds: int
     spread: int | None
     from_zero: bool
-    choosing: Stopping | None
+    choosing: EarlyStopping | None
     choosing_speed: int
-    stopping: Stopping | None
+    stopping: EarlyStopping | None
     weighting: Weighting | None
     joins_all_rows: bool
     n_folds: int
@@ -425,7 +387,7 @@ class Plan:
     n_threads: int
     max_bin: int
     selects_columns: bool
-    offer: Offer
+    options: TreeOptions
     depths: tuple[int, ...]
     shallow_pace: int
     shallow_rate: float
@@ -454,7 +416,15 @@ class Plan:
 
 
 def make_plan(
-    estimator: Any, loss: Loss, rows: Rows, seed: int, *, has_validation: bool, has_base: bool, most_categories: int
+    estimator: Any,
+    loss: Loss,
+    rows: Samples,
+    seed: int,
+    communicator: Communicator,
+    *,
+    has_validation: bool,
+    has_base: bool,
+    most_categories: int,
 ) -> Plan:
     """Resolve what is "auto" and check what parameters may be together.
 
@@ -464,10 +434,12 @@ def make_plan(
         Whose parameters have been checked one by one.
     loss : Loss
         The loss.
-    rows : Rows
+    rows : Samples
         Training rows.
     seed : int
         Seed of everything random.
+    communicator : Communicator
+        The other workers.
     has_validation : bool
         Whether the user gives validation rows.
     has_base : bool
@@ -496,11 +468,15 @@ def make_plan(
     if stops:
         tol = float(estimator.tol)
         if patience != "auto":
-            stopping = Stopping(int(patience), tol)
+            stopping = EarlyStopping(int(patience), tol)
         else:
-            stopping = Stopping(_CHOOSING.patience, tol, _CHOOSING.share) if open_number else Stopping(_PATIENCE, tol)
+            stopping = (
+                EarlyStopping(_CHOOSING.patience, tol, _CHOOSING.share)
+                if open_number
+                else EarlyStopping(_PATIENCE, tol)
+            )
     elif open_number or spreads:
-        choosing = _CHOOSING if patience == "auto" else Stopping(int(patience), float(estimator.tol))
+        choosing = _CHOOSING if patience == "auto" else EarlyStopping(int(patience), float(estimator.tol))
     if estimator.warm_start and (choosing is not None or on_folds):
         raise ValueError(
             "warm_start=True goes on with one model of a given number of rounds, but "
@@ -511,23 +487,23 @@ def make_plan(
             "early_stopping=True and validation rows cannot be combined with fold models, which are stopped together: "
             + _grows_several(weighting)
         )
-    suggested = loss.suggested
-    factor = suggested.rate if open_number or spreads else 1.0
-    if fast and suggested.gamma > 0:
-        suggested, factor = replace(suggested, gamma=_FAST_GAMMA), _FAST_RATE
+    defaults = loss_defaults(loss)
+    factor = defaults.rate if open_number or spreads else 1.0
+    if fast and defaults.projection_strength > 0:
+        defaults, factor = replace(defaults, projection_strength=_FAST_GAMMA), _FAST_RATE
     rate = estimator.learning_rate
     if rate == "auto":
         rate = auto_learning_rate(
-            rows.total_weight(),
+            rows.total_weight(communicator),
             n_rounds,
             many_classes=loss.n_classes > 2,
             two_classes_to_the_end=loss.n_classes == 2 and stopping is None and choosing is None,
         )
-        rate = min(factor * rate, _LARGEST_RATE)
+        rate = min(factor * rate, LARGEST_RATE)
     joins_all_rows = estimator.preset == "best" and estimator.weighting is None and choosing is not None
     speed = 1
     if choosing is not None and (weighting is None or joins_all_rows):
-        speed = min(_CHOOSING_SPEED, max(int(_LARGEST_RATE / rate), 1))
+        speed = min(_CHOOSING_SPEED, max(int(LARGEST_RATE / rate), 1))
         choosing = replace(choosing, patience=-(-choosing.patience // speed))
     n_folds = _BEST_FOLDS if joins_all_rows else FOLDS
     if isinstance(estimator.cv, Integral):
@@ -536,7 +512,8 @@ def make_plan(
         choosing is not None
         and estimator.estimator is None
         and estimator.early_stopping_metric is None
-        and rows.size() <= _FOLDS_BY_ROWS[-1][0]  # beyond, a single fold would judge, and noise does less harm
+        and rows.effective_size(communicator)
+        <= _FOLDS_BY_ROWS[-1][0]  # beyond, a single fold would judge, and noise does less harm
     )
     tries_depths = folds_judge and estimator.max_depth == "auto"
     memory = _DEFAULT_MEMORY if estimator.memory == "auto" else estimator.memory
@@ -544,13 +521,13 @@ def make_plan(
         settings=Settings(
             eta=float(rate),
             alpha=float(estimator.energy_threshold),
-            gamma=_or_suggested(estimator.projection_strength, suggested.gamma),
+            gamma=_or_suggested(estimator.projection_strength, defaults.projection_strength),
             memory=None if memory == "all" else int(memory),
             leaf_rule=estimator.leaf_rule,
             l2=float(estimator.reg_lambda),
             l1=float(estimator.reg_alpha),
             subsample=float(estimator.subsample),
-            nu=_or_suggested(estimator.exploration, suggested.nu),
+            nu=_or_suggested(estimator.exploration, defaults.exploration),
             seed=seed,
         ),
         n_rounds=n_rounds,
@@ -562,16 +539,18 @@ def make_plan(
         weighting=weighting,
         joins_all_rows=joins_all_rows,
         n_folds=n_folds,
-        n_folds_used=n_folds if not isinstance(estimator.cv, str) or on_folds else _folds_used(rows.size()),
-        min_child_weight=_or_suggested(estimator.min_child_weight, suggested.min_child_weight),
+        n_folds_used=n_folds
+        if not isinstance(estimator.cv, str) or on_folds
+        else _folds_used(rows.effective_size(communicator)),
+        min_child_weight=_or_suggested(estimator.min_child_weight, defaults.min_child_weight),
         n_threads=thread_count(estimator.n_jobs),
         selects_columns=folds_judge and estimator.feature_selection,
-        offer=Offer(groups=estimator.categorical_splits == "subset", depth=_depth(estimator, loss)),
+        options=TreeOptions(subset_splits=estimator.categorical_splits == "subset", max_depth=_depth(estimator, loss)),
         depths=(_DEPTHS if loss.n_classes else _DEPTHS_OF_NUMBERS) if tries_depths else (),
         shallow_pace=_PACE if loss.n_classes else _PACE_OF_NUMBERS,
         shallow_rate=_SHALLOW_RATE if loss.n_classes and estimator.learning_rate == "auto" else 1.0,
         tries_groups=folds_judge and estimator.categorical_splits == "auto" and most_categories >= _FEWEST_FOR_GROUPS,
-        max_bin=_bins(rows) if estimator.max_bin == "auto" else int(estimator.max_bin),
+        max_bin=_bins(rows, communicator) if estimator.max_bin == "auto" else int(estimator.max_bin),
     )
 
 
@@ -585,8 +564,8 @@ def _depth(estimator: Any, loss: Loss) -> int | None:
     return _DEPTH if loss.n_classes or estimator.max_leaves is None else None
 
 
-def _bins(rows: Rows) -> int:
-    return 64 if rows.X.shape[1] >= _WIDE and rows.total_weight() < _FEW_ROWS else 256
+def _bins(rows: Samples, communicator: Communicator) -> int:
+    return 64 if rows.X.shape[1] >= _WIDE and rows.total_weight(communicator) < _FEW_ROWS else 256
 
 
 def _folds_used(n: float) -> int:
@@ -601,17 +580,17 @@ def _grows_several(weighting: Weighting | None) -> str:
 def _weighting(estimator: Any, loss: Loss) -> Weighting | None:
     method, source = estimator.weighting, estimator.weighting_data
     if estimator.preset == "best" and method is None:
-        if not loss.weighable:
+        if not loss.supports_weighting:
             raise ValueError(
-                "preset='best' weights trees, which needs a loss with curvature; quantile and absolute error have "
+                "preset='best' weights trees, which needs a loss with a Hessian; quantile and absolute error have "
                 "none. Use another preset or another loss."
             )
         method, source = "nonnegative", "fold_average"
     if method is None:
         return None
-    if not loss.weighable:
+    if not loss.supports_weighting:
         raise ValueError(
-            f"weighting={method!r} needs a loss with curvature, which quantile and absolute error do "
+            f"weighting={method!r} needs a loss with a Hessian, which quantile and absolute error do "
             "not have; use weighting=None or another loss."
         )
     if method == "simplex" and source != "holdout":

@@ -12,7 +12,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.boosting.losses import (
+from scboost._core.links import LogLink
+from scboost._core.losses import (
     ExpectileLoss,
     GammaLoss,
     HuberLoss,
@@ -23,10 +24,11 @@ from scboost.boosting.losses import (
     SquaredLoss,
     TweedieLoss,
 )
-from scboost.boosting.training import Rows
-from scboost.boosting.workers import agreed, workers
+from scboost._core.samples import Samples
+from scboost._core.statistics import weighted_quantile
+from scboost._runtime.communicator import Communicator, agreed
 from scboost.estimators.base import SCBoost
-from scboost.estimators.intake import Target, make_rows, numbers
+from scboost.estimators.intake import Target, make_samples, numbers
 from scboost.estimators.migration import explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, documented
 
@@ -149,8 +151,15 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
     ) -> None:
         self._set_parameters(locals())
 
-    def _learn_target(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None) -> Target:
-        with agreed():
+    def _learn_target(
+        self,
+        y: npt.NDArray[Any],
+        X: Any,
+        sample_weight: ArrayLike | None,
+        communicator: Communicator,
+        base: Loss | None,
+    ) -> Target:
+        with agreed(communicator):
             for name, needed in (
                 ("quantile", True),
                 ("expectile", True),
@@ -158,9 +167,9 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
                 ("huber_delta", False),
             ):
                 self._check_belongs(name, name.partition("_")[0], needed=needed)
-            rows = make_rows(X, numbers(y, "y"), sample_weight)
-        loss = self.loss if isinstance(self.loss, Loss) else self._make_loss(rows)
-        if loss.link == "log" and self.leaf_rule == "mean":
+            samples = make_samples(X, numbers(y, "y"), sample_weight, communicator)
+        loss = self.loss if isinstance(self.loss, Loss) else self._make_loss(samples, communicator, base)
+        if loss.link == LogLink() and self.leaf_rule == "mean":
             raise ValueError(
                 f"leaf_rule='mean' with loss={self.loss!r} would add means of counts or amounts to a logarithm; use "
                 "leaf_rule='newton'."
@@ -170,13 +179,13 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
                 f"loss={loss!r} must have one output and no classes, got n_outputs={loss.n_outputs} and "
                 f"n_classes={loss.n_classes}."
             )
-        with agreed():
-            loss.check_target(rows.y, "y")
-        if self.loss in ("poisson", "tweedie") and not workers().sum(rows.y.sum()):
+        with agreed(communicator):
+            loss.check_target(samples.y, "y")
+        if self.loss in ("poisson", "tweedie") and not communicator.sum(samples.y.sum()):
             raise ValueError(
                 f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."
             )
-        return Target(rows, loss)
+        return Target(samples, loss)
 
     def _check_belongs(self, name: str, loss: str, *, needed: bool) -> None:
         """Reject a parameter of another loss than the one given, and a loss without the parameter it needs."""
@@ -187,7 +196,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         if given and not asked:
             raise ValueError(f"{name}={value!r} needs loss={loss!r}, got loss={self.loss!r}.")
 
-    def _make_loss(self, rows: Rows) -> Loss:
+    def _make_loss(self, samples: Samples, communicator: Communicator, base: Loss | None) -> Loss:
         if self.loss == "squared_error":
             return SquaredLoss()
         if self.loss == "poisson":
@@ -199,15 +208,26 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         if self.loss == "expectile" and self.expectile is not None:
             return ExpectileLoss(float(self.expectile))
         if self.loss == "huber":
-            return HuberLoss(_huber_delta(rows) if self.huber_delta is None else float(self.huber_delta))
+            if self.huber_delta is None and isinstance(base, HuberLoss):
+                return base
+            return HuberLoss(
+                _huber_delta(samples, communicator) if self.huber_delta is None else float(self.huber_delta)
+            )
         if isinstance(self.quantile, Sequence):
             return QuantilesLoss(self.quantile)
         return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
 
-    def _validation_rows(self, y: npt.NDArray[Any], X: Any, sample_weight: ArrayLike | None, target: Target) -> Rows:
+    def _validation_samples(
+        self,
+        y: npt.NDArray[Any],
+        X: Any,
+        sample_weight: ArrayLike | None,
+        target: Target,
+        communicator: Communicator,
+    ) -> Samples:
         values = numbers(y, "y_val")
         target.loss.check_target(values, "y_val")
-        return make_rows(X, values, sample_weight, "sample_weight_val")
+        return make_samples(X, values, sample_weight, communicator, "sample_weight_val")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -296,11 +316,11 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         yield from map(self._fitted.means, self._staged_raw_scores(X))
 
 
-def _huber_delta(rows: Rows) -> float:
+def _huber_delta(samples: Samples, communicator: Communicator) -> float:
     """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are."""
-    distance = np.abs(rows.y - QuantileLoss(0.5).initial_score(rows.y, rows.weight)[0])
+    distance = np.abs(samples.y - weighted_quantile(samples.y, samples.weight, 0.5, communicator))
     away = distance > 0
-    if not workers().sum(away.sum(dtype=np.float64)):
+    if not communicator.sum(away.sum(dtype=np.float64)):
         return 1.0
-    weight = None if rows.weight is None else rows.weight[away]
-    return float(QuantileLoss(0.9).initial_score(distance[away], weight)[0])
+    weight = None if samples.weight is None else samples.weight[away]
+    return weighted_quantile(distance[away], weight, 0.9, communicator)

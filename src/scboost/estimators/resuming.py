@@ -9,11 +9,13 @@ from zlib import crc32
 import numpy as np
 
 from scboost._arrays import FloatArray, Keys
+from scboost._core.samples import Samples
+from scboost._core.training import Training
 from scboost._data.encoder import Encoder
+from scboost._data.hashing import mix64
 from scboost._model.fitted import FittedModel
-from scboost.boosting.content import mix64
-from scboost.boosting.training import Rows, Training
-from scboost.boosting.workers import workers
+from scboost._runtime.communicator import Communicator
+from scboost._runtime.context import Context
 from scboost.estimators.intake import Target
 from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START, Plan
 
@@ -45,7 +47,9 @@ class Identity:
     parameters: dict[str, str]
 
     @classmethod
-    def of(cls, estimator: Any, encoder: Encoder, rows: Rows, validation: Rows | None) -> Identity:
+    def of(
+        cls, estimator: Any, encoder: Encoder, rows: Samples, validation: Samples | None, context: Context
+    ) -> Identity:
         """Take the identity of a fit that is about to begin."""
         parameters = {
             name: parameter_text(value)
@@ -54,11 +58,16 @@ class Identity:
         }
         if not isinstance(estimator.random_state, int | np.integer | None):
             parameters.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
-        checksum = _checksum if workers().size == 1 else _checksum_of_all_workers
 
-        def parts(of: Rows) -> tuple[int, int, int]:
-            weights = 0 if of.weight is None else checksum(of.keys(), of.weight)
-            return checksum(of.keys()), checksum(of.keys(), of.y.astype(np.float64)), weights
+        def checksum(keys: Keys, values: FloatArray | None = None) -> int:
+            if context.communicator.size == 1:
+                return _checksum(keys, values)
+            return _checksum_of_all_workers(keys, values, context.communicator)
+
+        def parts(of: Samples) -> tuple[int, int, int]:
+            keys = of.keys(context)
+            weights = 0 if of.weight is None else checksum(keys, of.weight)
+            return checksum(keys), checksum(keys, of.y.astype(np.float64)), weights
 
         own = parts(rows)
         return cls(
@@ -104,12 +113,12 @@ def _checksum(keys: Keys, values: FloatArray | None = None) -> int:
     return crc32(keys.tobytes()) if values is None else crc32(values.tobytes())
 
 
-def _checksum_of_all_workers(keys: Keys, values: FloatArray | None = None) -> int:
+def _checksum_of_all_workers(keys: Keys, values: FloatArray | None, communicator: Communicator) -> int:
     """Return the same for the rows of all workers, whichever has them, in any order."""
     with np.errstate(over="ignore"):
         if values is not None:
             keys = mix64(keys ^ mix64(np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)))
-        parts: list[int] = workers().gather(int(keys.sum(dtype=np.uint64)))
+        parts: list[int] = communicator.gather(int(keys.sum(dtype=np.uint64)))
     return sum(parts) % 2**53
 
 
@@ -172,8 +181,8 @@ def _difference(model: FittedModel, encoder: Encoder, target: Target) -> str:
     classes = () if target.classes is None else target.classes
     if not np.array_equal(() if model.classes is None else model.classes, classes):
         return f"has the classes {np.asarray(model.classes).tolist()}, y has {np.asarray(classes).tolist()}"
-    if type(model.loss) is not type(target.loss) or vars(model.loss) != vars(target.loss):
-        return "was fitted with another loss"
+    if not model.loss.same_as(target.loss):
+        return f"was fitted with another loss, {model.loss!r}; this is {target.loss!r}"
     return ""
 
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from scboost._arrays import FloatArray
+from scboost._core.losses import Loss, is_built_in
 from scboost._model.fitted import FittedModel
+from scboost._runtime.communicator import WorkerError
 from scboost._xgboost import import_xgboost
-from scboost.boosting.losses import Loss, is_built_in
-from scboost.boosting.workers import WorkerError
 from scboost.estimators.checkpoint import from_bytes
 from scboost.estimators.model_file import from_document, parse, to_document
 from scboost.xgb.collective import joined, lost_worker
@@ -71,6 +71,23 @@ def _own_loss(estimator: Any) -> Loss | None:
     return loss if isinstance(loss, Loss) and not is_built_in(loss) else None
 
 
+def _resumed(estimator: Any, checkpoint: bytes) -> Any:
+    """Return a copy of the estimator that continues the fit of a checkpoint, with its own parameters.
+
+    Whether they, the loss and the data are those of the checkpoint is checked as in any other resumed fit.
+    """
+    saved = from_bytes(checkpoint, _own_loss(estimator), other_versions=False)
+    local_class = next(cls for cls in type(estimator).__mro__ if cls.__module__.startswith("scboost.estimators"))
+    if not isinstance(saved, local_class):
+        raise ValueError(  # noqa: TRY004 - the value of resume_from is wrong
+            f"The checkpoint to resume from holds a {type(saved).__name__}; this is a {type(estimator).__name__}."
+        )
+    model = clone(estimator).set_params(warm_start=True)
+    if model.n_estimators == "auto":
+        model.set_params(n_estimators=saved.n_estimators)
+    return model.__with_fitted_model__(saved.__fitted_model__(), saved.__resumable__())
+
+
 def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
     """Fit to the rows of this worker together with the others; the first worker returns the model.
 
@@ -86,30 +103,20 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
         Content of a checkpoint to go on from.
     """
     XGBoostError = import_xgboost().core.XGBoostError
-    with joined(arguments) as workers, warnings.catch_warnings(record=True) as caught:
+    with joined(arguments) as communicator, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = clone(estimator)
-        if resume is not None:
-            model = from_bytes(resume, _own_loss(estimator), other_versions=False).set_params(
-                callbacks=estimator.callbacks
-            )
+        model = clone(estimator) if resume is None else _resumed(estimator, resume)
+        validation_data = (part.X_val, part.y_val, part.sample_weight_val)
         try:
-            model.fit(
-                part.X,
-                part.y,
-                part.sample_weight,
-                X_val=part.X_val,
-                y_val=part.y_val,
-                sample_weight_val=part.sample_weight_val,
-            )
+            model.__fit_shared__(communicator, part.X, part.y, part.sample_weight, validation_data)
         except (WorkerError, XGBoostError) as error:
             other = lost_worker(error)
             if other is None:
                 raise
-            raise WorkerError(f"The fit ended in round {workers.round}. {other}") from error
-        if workers.rank:
+            raise WorkerError(f"The fit ended in round {communicator.round}. {other}") from error
+        if communicator.rank:
             return None
-        traffic = {"calls": workers.calls, "bytes": 8 * workers.numbers, "seconds": workers.seconds}
+        traffic = {"calls": communicator.calls, "bytes": 8 * communicator.numbers, "seconds": communicator.seconds}
         return Outcome(
             to_document(model.__fitted_model__(), model.__stored_parameters__()).encode(),
             [(warning.category, str(warning.message)) for warning in caught],

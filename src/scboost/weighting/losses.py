@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from scboost.boosting.losses import LogisticLoss, Loss, QuantileLoss, SquaredLoss
+from scboost._core.losses import LogisticLoss, Loss, SquaredLoss
 
 Array = npt.NDArray[np.float64]
 
@@ -25,7 +25,7 @@ class MarginLoss(Protocol):
     def gradient(self, y: Array, F: Array) -> Array:
         """First derivatives by the margins, of the shape of F."""
 
-    def curvature(self, y: Array, F: Array) -> Array:
+    def hessian(self, y: Array, F: Array) -> Array:
         """Second derivatives c by the margins, or upper bounds; non-negative, of the shape of F.
 
         For several outputs the matrix of a row's second derivatives is ``diag(c) - c c' / sum(c)``: a loss that does
@@ -39,8 +39,8 @@ def margin_loss(loss: Loss, unit: float = 1.0) -> MarginLoss:
     Parameters
     ----------
     loss : Loss
-        With curvature, which rules out quantiles and the absolute error. Targets are those of the loss; for classes
-        they may also be probabilities, of shape (m,) for two classes and (m, K) for many.
+        With a Hessian, which rules out quantiles and the absolute error. Targets are those of the loss; in
+        classification they may also be probabilities, of shape (m,) for two classes and (m, K) for many.
     unit : float, default=1
         What to divide the loss by.
 
@@ -48,10 +48,10 @@ def margin_loss(loss: Loss, unit: float = 1.0) -> MarginLoss:
     -------
     MarginLoss
     """
-    if isinstance(loss, QuantileLoss):
-        raise ValueError(  # noqa: TRY004 - the value of a user's parameter is wrong
-            "weights of trees need a loss with curvature, which quantile and absolute error do not have; "
-            "leave the trees unweighted or use another loss."
+    if not loss.supports_weighting:
+        raise ValueError(
+            f"Tree weights need a loss with a Hessian, which {loss!r} does not have; leave the trees unweighted or use "
+            "another loss."
         )
     return (_LogisticMargin if isinstance(loss, LogisticLoss) else _Margin)(loss, unit)
 
@@ -66,15 +66,17 @@ class _Margin:
         """Accept every target: the loss itself knows its range."""
 
     def value(self, y: Array, F: Array) -> Array:
-        return np.asarray(self._loss.row_losses(y.T, np.atleast_2d(F.T)) / self._unit, np.float64)
+        return np.asarray(self._loss.pointwise_loss(y.T, np.atleast_2d(F.T)) / self._unit, np.float64)
 
     def gradient(self, y: Array, F: Array) -> Array:
-        return self._of_shape(F, self._loss.residual(y.T, np.atleast_2d(F.T))[0]) / -self._unit
+        return self._of_shape(F, self._loss.gradient_hessian(y.T, np.atleast_2d(F.T))[0]) / self._unit
 
-    def curvature(self, y: Array, F: Array) -> Array:
-        if F.ndim == 2:  # the softmax, whose second derivatives are diag(p) - pp'; its residual knows a bound only
-            return np.asarray(self._loss.inverse_link(F.T) / self._unit, np.float64)
-        return self._of_shape(F, self._loss.residual(y.T, np.atleast_2d(F.T))[1]) / self._unit
+    def hessian(self, y: Array, F: Array) -> Array:
+        if (
+            F.ndim == 2
+        ):  # the softmax, whose second derivatives are diag(p) - pp'; its Hessian is a bound of the diagonal
+            return np.asarray(self._loss.link.inverse(F.T) / self._unit, np.float64)
+        return self._of_shape(F, self._loss.gradient_hessian(y.T, np.atleast_2d(F.T))[1]) / self._unit
 
     @staticmethod
     def _of_shape(F: Array, values: npt.NDArray[Any]) -> Array:
@@ -97,7 +99,7 @@ class _LogisticMargin(_Margin):
     def gradient(self, y: Array, F: Array) -> Array:
         return np.asarray((1 - y) * special.expit(F) - y * special.expit(-F)) / self._unit
 
-    def curvature(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
+    def hessian(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
         return np.asarray(special.expit(F) * special.expit(-F)) / self._unit
 
 

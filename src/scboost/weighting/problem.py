@@ -8,8 +8,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from scboost._arrays import ArrayLike, FloatArray
-from scboost.boosting.losses import Loss
-from scboost.boosting.workers import workers
+from scboost._core.links import LogLink
+from scboost._core.losses import Loss
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost.weighting.losses import margin_loss
 from scboost.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
 
@@ -33,7 +34,7 @@ def learn_weights(
 
     where C is the covariance of the rounds' contributions, summed over outputs, and l and s keep the answer from
     depending on the unit of y. For losses of the difference between target and score (squared error, Huber) both are
-    the variance of y; where the score is the logarithm of a mean (Poisson, Tweedie), l is the curvature of the mean
+    the variance of y; where the score is the logarithm of a mean (Poisson, Tweedie), l is the Hessian of the mean
     loss at the mean of y and s is 1; for classes both are 1. All means are weighted by `sample_weight`. For several
     outputs, of which only the differences matter, the pull also holds the shifts: ``|u - 1|^2 + |b|^2``. With method
     "simplex" the weights sum to one, there are no shifts and there is no pull: the paper's form.
@@ -89,7 +90,7 @@ def learn_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost.boosting.losses import SquaredLoss
+    >>> from scboost.losses import SquaredLoss
     >>> A = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     >>> y = np.array([2.0, 2.0, -2.0, -2.0])
     >>> one, thousand = (learn_weights(c * A, c * y, loss=SquaredLoss()) for c in (1, 1000))
@@ -117,14 +118,20 @@ def _units(loss: Loss, y: FloatArray, s: FloatArray) -> tuple[float, float]:
     if loss.translation_invariant:
         variance = float(np.average((y - np.average(y, weights=s)) ** 2, weights=s))
         return (variance, variance) if 0 < variance < np.inf else (1.0, 1.0)
-    if loss.link == "log" and y @ s > 0:  # rows without any amount have no unit
+    if isinstance(loss.link, LogLink) and y @ s > 0:  # rows without any amount have no unit
         score = np.full((1, len(y)), np.log(np.average(y, weights=s)))
-        return float(np.average(loss.residual(y, score)[1][0], weights=s)), 1.0
+        return float(np.average(loss.gradient_hessian(y, score)[1][0], weights=s)), 1.0
     return 1.0, 1.0
 
 
 def learn_scale(
-    added: FloatArray, y: FloatArray, *, loss: Loss, start: FloatArray, sample_weight: FloatArray | None = None
+    added: FloatArray,
+    y: FloatArray,
+    *,
+    loss: Loss,
+    start: FloatArray,
+    sample_weight: FloatArray | None = None,
+    communicator: Communicator = SINGLE_PROCESS,
 ) -> float:
     """Learn one factor of all rounds from rows that the rounds did not see.
 
@@ -143,31 +150,33 @@ def learn_scale(
     start : ndarray of shape (K, n)
         Scores before the first round.
     sample_weight : ndarray of shape (n,), optional
-        Row weights; a weight counts as that many rows.
+        Sample weights; a weight counts as that many samples.
+    communicator : Communicator, optional
+        The other workers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost.boosting.losses import SquaredLoss
+    >>> from scboost.losses import SquaredLoss
     >>> y = np.linspace(-1, 1, 1000)
     >>> round(learn_scale(2 * y[None], y, loss=SquaredLoss(), start=np.zeros((1, 1000))), 2)
     0.5
     """
 
-    def pulls(a: float) -> FloatArray:
-        """Return minus the derivative of each row's loss by the factor."""
-        r, _ = loss.residual(y, start + a * added)
-        return np.asarray(np.sum(r * added, axis=0))
+    def slopes(a: float) -> FloatArray:
+        """Return minus the derivative of each sample's loss by the factor."""
+        gradient, _ = loss.gradient_hessian(y, start + a * added)
+        return np.asarray(np.sum(-gradient * added, axis=0))
 
     def total(values: FloatArray) -> float:
-        return float(workers().sum(np.array(values.sum() if sample_weight is None else values @ sample_weight)))
+        return float(communicator.sum(np.array(values.sum() if sample_weight is None else values @ sample_weight)))
 
-    own = pulls(1.0)
+    own = slopes(1.0)
     G, V = total(own), total(own**2)
     if G**2 <= V:
         return 1.0
     end = 2.0 if G > 0 else 0.5
     best = end
-    if total(pulls(end)) * G < 0:
-        best = float(brentq(lambda a: total(pulls(a)), 1.0, end, xtol=1e-6))
+    if total(slopes(end)) * G < 0:
+        best = float(brentq(lambda a: total(slopes(a)), 1.0, end, xtol=1e-6))
     return 1 + (best - 1) * (1 - V / G**2)

@@ -9,7 +9,7 @@
 
 Both are minimised by Newton steps whose quadratic model is solved exactly by an active-set method. The answer
 carries a proven bound on its distance from the optimum (``gap``), which depends on the loss's gradient only:
-the curvature steers the steps but cannot make a wrong answer look right.
+the Hessian steers the steps but cannot make a wrong answer look right.
 """
 
 from collections.abc import Callable, Iterator
@@ -308,9 +308,9 @@ class _Data:
             mean += np.einsum("i,ikt->kt", self.s[rows], self.read(rows)) / self.W
         return self.moments(np.broadcast_to(self.s[:, None], (m, K)), lambda *_: mean)
 
-    def curvature(self, F: Array) -> tuple[Array, Array]:
+    def hessian(self, F: Array) -> tuple[Array, Array]:
         """Second derivatives by the weights, the free shift following them, and how it follows."""
-        c = self.loss.curvature(self.y, F).reshape(len(F), -1)
+        c = self.loss.hessian(self.y, F).reshape(len(F), -1)
         d = self.s[:, None] * c
         if c.shape[1] > 1:
             share = c / c.sum(axis=1, keepdims=True)
@@ -332,9 +332,9 @@ class _Data:
             if abs(slope) <= 2 * _EPS * self.mean(np.abs(slopes)):
                 break
             low, high = (low, b) if slope > 0 else (b, high)
-            bend = self.mean(self.loss.curvature(self.y, F + b))
-            # Far from the optimum the loss has no curvature: the reach grows until the bracket closes.
-            step = -slope / bend if abs(slope) < reach * bend else -np.copysign(reach, slope)
+            hessian = self.mean(self.loss.hessian(self.y, F + b))
+            # Far from the optimum the Hessian vanishes: the reach grows until the bracket closes.
+            step = -slope / hessian if abs(slope) < reach * hessian else -np.copysign(reach, slope)
             reach *= 2
             following = b + step if low < b + step < high else 0.5 * (low + high)
             if following in (low, high):
@@ -383,7 +383,7 @@ def _minimise(
             break
         # The second moments are most of the cost: keep them while they still make the gap fall fast.
         if n == 0 or gap > 0.1 * previous:
-            Q, c = data.curvature(F)
+            Q, c = data.hessian(F)
             Q += ridge
         u = _minimise_model(Q, g, w, mu, bounded, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
         d = u - w
@@ -436,7 +436,7 @@ def _minimise_model(
     """
     T = len(w)
     diagonal = np.diag(Q)
-    # Where the loss has no curvature left, the gradient sets the scale: no step is longer than rounding can add.
+    # Where the Hessian vanishes, the gradient sets the scale: no step is longer than rounding can add.
     unit = diagonal + max(1e-3 * float(diagonal.max()), float(np.abs(g).max()))
     tolerance = goal if simplex else float(np.sqrt(2 * mu * goal / T))
 

@@ -1,4 +1,4 @@
-"""Workers that share a fit through XGBoost's own collective, which grows the trees of all of them."""
+"""A communicator on XGBoost's own collective, which also grows the trees of all workers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
+from scboost._runtime.communicator import Communicator, WorkerError
 from scboost._xgboost import import_xgboost
-from scboost.boosting.workers import WorkerError, Workers, sharing
 
 
-class CollectiveWorkers(Workers):
-    """The workers of XGBoost's collective; to be made inside its context.
+class CollectiveCommunicator(Communicator):
+    """XGBoost's collective; to be created inside its context.
 
     Attributes
     ----------
@@ -29,7 +29,6 @@ class CollectiveWorkers(Workers):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         collective = import_xgboost().collective
         self._collective = collective
         self.rank, self.size = collective.get_rank(), collective.get_world_size()
@@ -37,15 +36,15 @@ class CollectiveWorkers(Workers):
         self.seconds = 0.0
 
     def sum(self, values: FloatArray) -> FloatArray:
-        """Sum; see :class:`Workers`."""
+        """Sum; see :class:`Communicator`."""
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.SUM)
 
     def max(self, values: FloatArray) -> FloatArray:
-        """Largest; see :class:`Workers`."""
+        """Largest; see :class:`Communicator`."""
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.MAX)
 
     def gather(self, value: Any) -> list[Any]:
-        """All values, pickled on their way: workers of one fit trust each other; see :class:`Workers`."""
+        """All values, pickled on their way: workers of one fit trust each other; see :class:`Communicator`."""
         data = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
         lengths = np.zeros(self.size)
         lengths[self.rank] = len(data)
@@ -106,7 +105,7 @@ def tracking(n_workers: int, host: str, timeout: int) -> Iterator[dict[str, Any]
 
 
 @contextmanager
-def joined(arguments: dict[str, Any]) -> Iterator[CollectiveWorkers]:
+def joined(arguments: dict[str, Any]) -> Iterator[CollectiveCommunicator]:
     """Join the workers that a tracker brings together.
 
     Parameters
@@ -118,9 +117,7 @@ def joined(arguments: dict[str, Any]) -> Iterator[CollectiveWorkers]:
     with xgb.config_context(verbosity=0), ExitStack() as group:
         group.enter_context(xgb.collective.CommunicatorContext(**arguments))
         try:
-            workers = CollectiveWorkers()
-            with sharing(workers):
-                yield workers
+            yield CollectiveCommunicator()
         except BaseException:
             with suppress(xgb.core.XGBoostError):  # that nobody answers to a farewell must not hide what went wrong
                 group.close()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
-import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import FloatArray, IntArray, Paged, kernels, map_blocks, take_columns
+from scboost._arrays import FloatArray, IntArray, Paged, take_columns
+from scboost._engine.interface import Engine, Learner, Totals
+from scboost._engine.leaf_sums import leaf_sums
 from scboost._model.document import NewestTrees, Tree
 from scboost._model.ubjson import ObjectReader
+from scboost._runtime.context import Context
+from scboost._runtime.threads import SERIAL, Threads
 from scboost._xgboost import import_xgboost
-from scboost.boosting.learners import Engine, Learner
-from scboost.boosting.losses import leaf_sums
-from scboost.boosting.workers import workers
 
 from .calls import Calls
 from .paged import paged_matrix
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     import xgboost
 
 _CELLS = 1 << 12, 1 << 14  # fewest and most of the look-up table from margin changes to leaves: it stays in cache
-# Mean curvatures that XGBoost can add up without a change of unit, and what it measures in that unit.
-_COMMON_CURVATURES = (2.0**-24, 2.0**16)
+# Mean Hessians that XGBoost can add up without a change of unit, and the parameters that it measures in that unit.
+_COMMON_HESSIANS = (2.0**-24, 2.0**16)
 _PENALTIES = ("lambda", "min_child_weight")
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 _LARGEST = np.finfo(np.float32).max
@@ -40,25 +39,27 @@ class XGBoostEngine(Engine):
     Parameters
     ----------
     X : ndarray, sparse matrix or Paged of shape (n, d)
-        Training rows.
+        Training samples.
     n_outputs : int
         K.
     params : dict
         XGBoost parameters of the trees.
     categorical : sequence of bool, optional
-        Which columns hold category codes.
-    category_groups : bool, default=False
-        Whether a split may part a group of categories from the others, or one category only.
-    columns : ndarray of int, optional
-        Numbers of the columns that trees may use; all by default.
+        Which features hold category codes.
+    subset_splits : bool, default=False
+        Whether a categorical split may separate any subset of categories, or one category from the rest.
+    features : ndarray of int, optional
+        Indices of the features that trees may use; all by default.
     colsample : float in (0, 1], default=1.0
-        Share of the columns offered to each round's trees.
+        Share of the features available to each round's trees.
     sample_weight : ndarray of shape (n,), optional
-        Used for the bin cuts and the number of rows; the caller weights target and curvature.
+        Used for the bin cuts and the number of samples; the caller weights target and Hessian.
     max_bin : int
         Number of histogram bins.
     n_jobs : int
         Number of threads; 0 for all.
+    context : Context, optional
+        Context of the fit; by default one process and one thread.
     """
 
     dtype = np.float32
@@ -70,19 +71,21 @@ class XGBoostEngine(Engine):
         params: dict[str, Any],
         *,
         categorical: npt.NDArray[np.bool_] | None = None,
-        category_groups: bool = False,
-        columns: IntArray | None = None,
+        subset_splits: bool = False,
+        features: IntArray | None = None,
         colsample: float = 1.0,
         sample_weight: FloatArray | None = None,
         max_bin: int = 256,
         n_jobs: int = 1,
+        context: Context | None = None,
     ) -> None:
         xgb = import_xgboost()
-        self._columns = columns
+        self._context = context or Context()
+        self._features = features
         self._monotone = params.get("monotone_constraints")
-        if columns is not None:
-            X, params = take_columns(X, columns), _of_columns(params, columns)
-            categorical = None if categorical is None else categorical[columns]
+        if features is not None:
+            X, params = take_columns(X, features), _of_features(params, features)
+            categorical = None if categorical is None else categorical[features]
         types = feature_types(categorical)
         options = {"max_bin": max_bin, "nthread": n_jobs}
         if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
@@ -91,13 +94,14 @@ class XGBoostEngine(Engine):
             self.matrix = xgb.QuantileDMatrix(
                 X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options
             )
-        self.n_threads = n_jobs or _all_threads()
         self._n_outputs = n_outputs
-        self._mass = None if sample_weight is None else float(np.sum(sample_weight, dtype=np.float64))
-        n_columns = self.matrix.num_col()
-        self._n_offered = max(1, round(colsample * n_columns))
+        n = float(self.matrix.num_row())
+        mass = n if sample_weight is None else float(np.sum(sample_weight, dtype=np.float64))
+        self._mass, self._n = self._context.communicator.sum(np.array([mass, n])).tolist()
+        n_features = self.matrix.num_col()
+        self._n_sampled = max(1, round(colsample * n_features))
         # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
-        self._rounds_per_booster = min(max(n_columns // 8, 16), 64)
+        self._rounds_per_booster = min(max(n_features // 8, 16), 64)
         params = {
             "lambda": 1.0,
             "min_child_weight": 1.0,
@@ -113,19 +117,19 @@ class XGBoostEngine(Engine):
             "disable_default_eval_metric": 1,
             "verbosity": 0,
         }
-        if not category_groups:
+        if not subset_splits:
             params["max_cat_to_onehot"] = np.iinfo(np.int32).max
         if n_outputs > 1:
             params |= {"objective": "multi:softprob", "num_class": n_outputs}
         else:
             params |= {"objective": "reg:squarederror"}
-        self._offers_some = self._n_offered < n_columns
-        self._draws_inside = min(params.get(f"colsample_by{part}", 1.0) for part in ("level", "node")) < 1
-        self.draws = self.samples_columns = self._offers_some or self._draws_inside
-        if self._offers_some:
-            # The columns are drawn here, by the round's own seed, and handed over as weights: XGBoost's column
+        self._samples_by_tree = self._n_sampled < n_features
+        self._samples_inside = min(params.get(f"colsample_by{part}", 1.0) for part in ("level", "node")) < 1
+        self.uses_seed = self.samples_features = self._samples_by_tree or self._samples_inside
+        if self._samples_by_tree:
+            # The features are drawn here, by the round's own seed, and handed over as weights: XGBoost's
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
-            params["colsample_bytree"] = (self._n_offered + 0.5) / n_columns
+            params["colsample_bytree"] = (self._n_sampled + 0.5) / n_features
         if "interaction_constraints" in params:  # as text: a list would be translated through column names
             params["interaction_constraints"] = str(params["interaction_constraints"])
         self._params = params
@@ -149,7 +153,7 @@ class XGBoostEngine(Engine):
         self._round = 0
 
     def _penalties(self) -> dict[str, float]:
-        """Return what is measured in the unit of the curvature, in this unit."""
+        """Return what is measured in the unit of the Hessian, in this unit."""
         return {name: _single(self._params[name] / self._unit) for name in _PENALTIES}
 
     def fork(self) -> XGBoostEngine:
@@ -158,51 +162,45 @@ class XGBoostEngine(Engine):
         engine._renew()  # noqa: SLF001 - its own class
         return engine
 
-    def measure(self, energy: FloatArray, curvature: float, n: int) -> Callable[[], tuple[float, FloatArray]]:
-        """Return a function for the unit of the curvature, and of the target of each output, of shape (K, 1).
+    def _units(self, totals: Totals) -> tuple[float, FloatArray]:
+        """Return the unit of the Hessian, and of the target of each output, of shape (K, 1).
 
-        XGBoost refuses splits whose gain is below an absolute threshold: the target is scaled to unit size, in which
-        a gain is a number of rows. A weight counts as that many rows, but all together as no fewer than there are.
+        XGBoost rejects splits whose gain is below an absolute threshold: the target is scaled to unit size, in which
+        a gain is a number of samples. A weight counts as that many samples, but their sum at least as their number.
         """
-        totals = workers().sum_later(np.array([*energy, curvature, n if self._mass is None else self._mass, n]))
+        energies, mass, n = totals.energy.tolist(), self._mass, self._n
+        if self._one_scale:
+            energies = [max(energies)] * len(energies)
+        weight_unit = _unit(mass / n)
+        size = math.sqrt(max(mass, n) / weight_unit)
+        scales = [[max(math.sqrt(energy) / size, _TINY)] if energy > 0 else [1.0] for energy in energies]
+        unit = min(_unit(totals.hessian / (mass * len(energies))) * weight_unit, _LARGEST_UNIT)
+        return unit, np.array(scales, dtype=np.float32)
 
-        def units() -> tuple[float, FloatArray]:
-            *energies, bend, mass, n = totals().tolist()
-            if self._one_scale:
-                energies = [max(energies)] * len(energies)
-            weight_unit = _unit(mass / n)
-            size = math.sqrt(max(mass, n) / weight_unit)
-            scales = [[max(math.sqrt(energy) / size, _TINY)] if energy > 0 else [1.0] for energy in energies]
-            unit = min(_unit(bend / (mass * len(energies))) * weight_unit, _LARGEST_UNIT)
-            return unit, np.array(scales, dtype=np.float32)
-
-        return units
-
-    def grow(
-        self, target: FloatArray, curvature: FloatArray, seed: int, measured: tuple[float, FloatArray] | None = None
-    ) -> list[Learner]:
+    def grow(self, target: FloatArray, hessian: FloatArray, seed: int, totals: Totals | None = None) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
-        if measured is None:
+        if totals is None:
             energy = np.einsum("kn,kn->k", target, target, dtype=np.float64)
-            measured = self.measure(energy, float(curvature.sum(dtype=np.float64)), target.shape[1])()
-        unit, scale = measured
-        if self._offers_some:
-            offered = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_offered]
+            totals = Totals(energy, float(hessian.sum(dtype=np.float64)))
+        unit, scale = self._units(totals)
+        threads = self._context.threads
+        if self._samples_by_tree:
+            sampled = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_sampled]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
-            weights[offered] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
+            weights[sampled] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
             self.matrix.set_info(feature_weights=weights)
         if unit != self._unit:
             self._unit = unit
             self._booster.set_param(self._penalties())
-        if self._draws_inside or self._round == self._rounds_per_booster:
-            self._renew(seed % 2**31)  # the sampler of columns starts anew with the booster only
+        if self._samples_inside or self._round == self._rounds_per_booster:
+            self._renew(seed % 2**31)  # the feature sampler starts anew with the booster only
         if self._one_scale:
             size = float(scale[0, 0])
             least_gain, alpha = self._params["min_split_loss"] * unit / size**2, self._params["alpha"] / size
             self._booster.set_param({"min_split_loss": _single(least_gain), "alpha": _single(alpha)})
-        map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=target[:, rows]), target.shape[1])
-        hess = curvature if unit == 1 else curvature / unit
-        self._calls.boost(self._round, _rows_first(target), _rows_first(hess))
+        threads.map_blocks(lambda rows: np.divide(target[:, rows], -scale, out=target[:, rows]), target.shape[1])
+        hessian = hessian if unit == 1 else hessian / unit
+        self._calls.boost(self._round, _samples_first(target), _samples_first(hessian))
         self._round += 1
         margin = self._read_margin()
         trees = self._newest.read(self._calls.model())
@@ -211,7 +209,7 @@ class XGBoostEngine(Engine):
         for k, tree in enumerate(trees):
             nodes = (tree["left_children"] == -1).nonzero()[0]
             values = tree["split_conditions"][nodes]
-            leaf = _snap(margin[k], self._margin[k], values)
+            leaf = _snap(margin[k], self._margin[k], values, threads)
             if leaf is None:  # two leaves too close to be told apart by their values
                 exact = self._newest_leaves() if exact is None else exact
                 leaf = np.searchsorted(nodes, exact[:, k])
@@ -220,11 +218,11 @@ class XGBoostEngine(Engine):
             tree["loss_changes"] = np.minimum(gains, _LARGEST)
             if unit != 1:
                 tree["sum_hessian"] *= np.float32(unit)
-            if self._columns is not None:
+            if self._features is not None:
                 split = tree["left_children"] != -1
-                tree["split_indices"][split] = self._columns[tree["split_indices"][split]]
+                tree["split_indices"][split] = self._features[tree["split_indices"][split]]
             learners.append(Learner(leaf, values * (scale[k] / np.float32(unit)), tree, nodes))
-        map_blocks(lambda rows: np.copyto(self._margin[:, rows], margin[:, rows]), margin.shape[1])
+        threads.map_blocks(lambda rows: np.copyto(self._margin[:, rows], margin[:, rows]), margin.shape[1])
         return learners
 
     def _read_margin(self) -> FloatArray:
@@ -236,7 +234,7 @@ class XGBoostEngine(Engine):
         leaves = self._booster[self._round - 1 : self._round].predict(self.matrix, pred_leaf=True)
         return leaves.reshape(-1, self._n_outputs).astype(np.intp)
 
-    def constrain(self, learner: Learner, values: FloatArray, curvature: FloatArray) -> FloatArray:
+    def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
         """Clip leaf values to XGBoost's monotone bounds; see :class:`Engine`.
 
         A split on a constrained column puts the middle of its children's values between all leaves on its left
@@ -245,7 +243,8 @@ class XGBoostEngine(Engine):
         if not self._monotone or learner.leaf is None:
             return values
         tree: Tree = learner.model
-        mass = workers().sum(leaf_sums(learner.leaf, len(values), (curvature,), None)[0])
+        sums = leaf_sums(learner.leaf, len(values), (hessian,), None, self._context.threads)[0]
+        mass = self._context.communicator.sum(sums)
         left, right = tree["left_children"], tree["right_children"]
         total = np.zeros(len(left))
         weight = np.zeros(len(left))
@@ -275,24 +274,24 @@ def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None
     return None if categorical is None else ["c" if c else "float" for c in categorical]
 
 
-def _of_columns(params: dict[str, Any], columns: IntArray) -> dict[str, Any]:
-    """Constraints of some of the columns, by their numbers among these."""
+def _of_features(params: dict[str, Any], features: IntArray) -> dict[str, Any]:
+    """Return the constraints of some of the features, by their indices among these."""
     params = dict(params)
     if "monotone_constraints" in params:
-        params["monotone_constraints"] = tuple(params["monotone_constraints"][j] for j in columns)
+        params["monotone_constraints"] = tuple(params["monotone_constraints"][j] for j in features)
     if "interaction_constraints" in params:
-        place = {int(j): i for i, j in enumerate(columns)}
+        place = {int(j): i for i, j in enumerate(features)}
         groups = [[place[j] for j in group if j in place] for group in params["interaction_constraints"]]
         params["interaction_constraints"] = [group for group in groups if group] or [[i] for i in place.values()]
     return params
 
 
 def _unit(mean: float) -> float:
-    """Power of four that brings a mean curvature or weight near 1, or 1 if it is not far from it.
+    """Power of four that brings a mean Hessian or weight near 1, or 1 if it is not far from it.
 
-    XGBoost's thresholds are absolute: with curvatures of 1e8 every gain is too small for a split.
+    XGBoost's thresholds are absolute: with Hessians of 1e8 every gain is too small for a split.
     """
-    low, high = _COMMON_CURVATURES
+    low, high = _COMMON_HESSIANS
     return 1.0 if low <= mean <= high or mean <= 0 else 4.0 ** round(np.log2(min(mean, float(_LARGEST))) / 2)
 
 
@@ -301,18 +300,11 @@ def _single(value: float) -> float:
     return min(value, float(_LARGEST)) if value > _TINY else 0.0
 
 
-def _all_threads() -> int:
-    """Return the number of cores this process may use, or what OpenMP, and so XGBoost, is limited to."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(limit)) if limit.isdigit() and int(limit) else cores
-
-
-def _rows_first(a: FloatArray) -> FloatArray:
+def _samples_first(a: FloatArray) -> FloatArray:
     return np.ascontiguousarray(a.T) if len(a) > 1 else a[0]
 
 
-def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArray | None:
+def _snap(margin: FloatArray, before: FloatArray, values: FloatArray, threads: Threads = SERIAL) -> IntArray | None:
     """Leaf of each row from the change of its margin, or None if rounding could confuse two leaves.
 
     The change carries a float32 rounding error of at most half an ulp of the margin. Rows are looked up in a table of
@@ -325,7 +317,7 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     if not len(margin):
         return np.zeros(0, dtype=np.intp)
     first, last = float(levels[0]), float(levels[-1])
-    ends = map_blocks(lambda rows: max(float(margin[rows].max()), -float(margin[rows].min())), len(margin))
+    ends = threads.map_blocks(lambda rows: max(float(margin[rows].max()), -float(margin[rows].min())), len(margin))
     error = _EPS * (max(ends) + max(-first, last))
     if np.minimum.reduce(levels[1:] - levels[:-1], initial=np.inf) <= 2 * error:
         return None
@@ -338,7 +330,7 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
     leaf_at = order.repeat(bounds[1:] - bounds[:-1])
     leaf = np.empty(len(margin), dtype=order.dtype)
     low32, per_step = np.float32(low), np.float32(1 / step)
-    compiled = kernels(leaf)
+    compiled = threads.kernels(leaf)
     value_at = values if compiled is not None else values.take(leaf_at)
 
     def look_up(rows: slice) -> float:
@@ -359,7 +351,7 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray) -> IntArra
         distance[wrong] = change[wrong] - values[found[wrong]]
         return float(np.abs(distance).max())
 
-    worst = max(map_blocks(look_up, len(margin)))
+    worst = max(threads.map_blocks(look_up, len(margin)))
     if worst > error:
         raise RuntimeError(
             f"A training row's margin changed by a value {worst:.3g} away from every leaf of the new tree "

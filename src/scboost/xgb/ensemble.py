@@ -10,10 +10,10 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from scboost._arrays import FloatArray, IntArray, Paged
+from scboost._engine.ensemble import Ensemble
+from scboost._engine.interface import Learner
 from scboost._model.document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from scboost._xgboost import import_xgboost
-from scboost.boosting.ensemble import Ensemble
-from scboost.boosting.learners import Learner
 
 from .engine import feature_types
 from .paged import paged_matrix

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from scboost._arrays import FloatArray, Paged
+from scboost._runtime.signals import interrupts_held
 from scboost._xgboost import import_xgboost
-from scboost.boosting.training import interrupts_held
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error

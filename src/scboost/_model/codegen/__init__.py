@@ -190,7 +190,7 @@ def _link(fitted: FittedModel, function: str) -> LinkName:
     """Name the link of a model, and make sure that its loss has no other one."""
     n_outputs = fitted.ensemble.n_outputs
     raw = np.linspace(-3.0, 2.0, 4 * n_outputs).reshape(4, n_outputs).T[::-1].copy()
-    found = np.asarray(fitted.loss.inverse_link(raw)).reshape(4, -1)
+    found = np.asarray(fitted.loss.link.inverse(raw)).reshape(4, -1)
     second = 1 / (1 + np.exp(-raw[0]))
     parts = np.exp(raw)
     expected: dict[LinkName, FloatArray] = {

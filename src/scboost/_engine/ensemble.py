@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from scboost._arrays import FloatArray, IntArray
-
-from .learners import Learner
+from scboost._engine.interface import Learner
 
 
 class Ensemble(ABC):

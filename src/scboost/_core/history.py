@@ -1,55 +1,56 @@
-"""History of predictions and its projection: Spectral Residual Projection (SRP).
+"""The history of predictions and its projection: Spectral Residual Projection (SRP).
 
 Let H hold the remembered prediction vectors as rows, W the diagonal of sample weights, and
 ``<a, b> = a' W b``. SRP keeps the k leading principal directions of H that hold a share ``alpha`` of its
-energy, finds the part ``p = P r`` of a residual that lies in their span, and returns the innovation
-``q = r - gamma p``.
+energy, finds the historical component ``p = P r`` of a residual (negative gradient) r that lies in their span, and
+returns the innovation ``q = r - gamma p``.
 
-A tree that takes Newton steps does not fit r with equal rows: with curvatures C = diag(c) it fits ``r / c`` with row
-weights c. Projected in that metric, ``p`` is the best Newton step that re-weighting history could still take, and
-``q = r - gamma c p``. With equal rows instead, a row that is already right (r and c near 0) would get the target
-``-gamma p / c``, which is huge: trees would be spent on undoing it. With c = 1 the two are the same.
+A tree that takes Newton steps does not fit r with equal samples: with Hessians C = diag(c) it fits ``r / c`` with
+sample weights c. Projected in that metric, ``p`` is the best Newton step that re-weighting the history could still
+take, and ``q = r - gamma c p``. With equal samples instead, a sample that is already right (r and c near 0) would get
+the target ``-gamma p / c``, which is huge: trees would be spent on undoing it. With c = 1 the two are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from scboost._arrays import FloatArray, IntArray, in_files, kernels, map_blocks, zeros
-from scboost.boosting.learners import Learner
-from scboost.boosting.spectrum import GrowingSpectrum, Solution, eigenpairs
-from scboost.boosting.workers import workers
+from scboost._arrays import FloatArray, IntArray
+from scboost._runtime.communicator import Communicator
+from scboost._runtime.context import Context
+from scboost._runtime.storage import IN_MEMORY, Storage, in_files
+from scboost._runtime.threads import SERIAL, Threads
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
 # directions are then taken from an orthogonal factorisation of H itself.
 _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
-_LONG, _NEW = 192, 16  # vectors from which eigenvectors are computed every few rounds only, and rounds in between
-_SHORT_MEMORY, _MANY_ROWS = 16, 1 << 18  # to remember leaf numbers in place of predictions
-_ROWS, _FEW_ROWS = 1 << 14, 1 << 12  # of which ten vectors stay in cache, and even a hundred
+_LONG = 192  # vectors from which BLAS's product with two vectors is slower than two products with one
+_SHORT_MEMORY, _MANY_SAMPLES = 16, 1 << 18  # to remember leaf indices in place of predictions
+_BLOCK, _SHORT_BLOCK = 1 << 14, 1 << 12  # samples of which ten vectors stay in cache, and even a hundred
 
 
 @dataclass(frozen=True)
 class Projection:
-    """What SRP did to one residual.
+    """The projection of one residual.
 
     Attributes
     ----------
     innovation : ndarray of shape (n,)
-        ``q = r - gamma P r``; with curvature, ``q = r - gamma c P (r / c)``.
+        ``q = r - gamma P r``; with Hessians, ``q = r - gamma c P (r / c)``.
     k : int
         Number of principal directions in P.
     energy_kept : float
         Share of the history's energy that these directions hold, in [0, 1]; 0 for an empty history.
     historical_energy, innovation_energy : float
-        ``|P r|^2`` and ``|r - P r|^2``; they add up to ``|r|^2``. With curvature, of ``r / c`` in its metric.
+        ``|P r|^2`` and ``|r - P r|^2``; they add up to ``|r|^2``. With Hessians, of ``r / c`` in its metric.
     """
 
     innovation: FloatArray
@@ -65,29 +66,13 @@ class Projection:
         return self.historical_energy / total if total > 0 else 0.0
 
 
-class Projector(Protocol):
-    """What the loop asks of a projection. Hand the loop another one to try a variant."""
-
-    def project(self, r: FloatArray, curvature: FloatArray | None, out: FloatArray) -> list[Projection]:
-        """Split the residuals of all outputs, of shape (K, n), into what is known and what is new.
-
-        The innovations are put into ``out``; the curvatures, of the same shape, are None where they are all 1.
-        """
-
-    def append(self, predictions: Sequence[FloatArray]) -> None:
-        """Remember the predictions of the newest learners, K vectors of shape (n,)."""
-
-    def reserve(self, capacity: int) -> None:
-        """Make room for more rounds."""
-
-
 class SpectralProjector:
-    """The projection of the method: each output has a history of its own.
+    """The projection of all outputs: each has a history of its own.
 
     Parameters
     ----------
     histories : list of History
-        One for each output.
+        One per output.
     alpha : float in (0, 1]
         Share of the history's energy that the projected directions must hold.
     gamma : float in [0, 1]
@@ -98,44 +83,63 @@ class SpectralProjector:
         self.histories = histories
         self._alpha, self._gamma = alpha, gamma
 
-    def project(self, r: FloatArray, curvature: FloatArray | None, out: FloatArray) -> list[Projection]:
-        """Project on the histories; see :class:`Projector`."""
-        waiting = [
-            history.project_later(
+    def local_sums(self, r: FloatArray, hessian: FloatArray | None, threads: Threads) -> list[FloatArray]:
+        """Return what :meth:`project` needs summed over all workers.
+
+        Parameters
+        ----------
+        r : ndarray of shape (K, n)
+            The residuals of all outputs.
+        hessian : ndarray of shape (K, n) or None
+            The Hessians that define the metric; None if they are all 1.
+        threads : Threads
+            Threads for passes over the samples.
+        """
+        return [
+            history.local_sums(r[k], None if hessian is None else hessian[k], threads)
+            for k, history in enumerate(self.histories)
+        ]
+
+    def project(
+        self,
+        r: FloatArray,
+        hessian: FloatArray | None,
+        sums: Sequence[FloatArray],
+        out: FloatArray,
+        context: Context,
+    ) -> list[Projection]:
+        """Write the innovations of all outputs, of shape (K, n), into ``out``, given the sums over all workers."""
+        return [
+            history.solve(
                 r[k],
+                sums[k],
                 alpha=self._alpha,
                 gamma=self._gamma,
-                curvature=None if curvature is None else curvature[k],
+                hessian=None if hessian is None else hessian[k],
                 out=out[k],
+                context=context,
             )
             for k, history in enumerate(self.histories)
         ]
-        return [project() for project in waiting]
 
-    def append(self, predictions: Sequence[FloatArray]) -> None:
-        """Remember; see :class:`Projector`."""
+    def append(self, predictions: Sequence[FloatArray], threads: Threads) -> None:
+        """Remember the predictions of the newest trees, K vectors of shape (n,)."""
         for history, h in zip(self.histories, predictions, strict=True):
-            history.append(h)
+            history.append(h, threads)
 
-    def remember(self, learners: Sequence[Learner]) -> list[FloatArray | None]:
-        """Remember the newest learners; see :meth:`History.remember`."""
-        pairs = zip(self.histories, learners, strict=True)
-        return [history.remember(learner.leaf, learner.values) for history, learner in pairs]
-
-    def reserve(self, capacity: int) -> None:
-        """Make room; see :class:`Projector`."""
+    def reserve(self, capacity: int, storage: Storage) -> None:
+        """Make room for more rounds."""
         for history in self.histories:
-            history.reserve(capacity)
+            history.reserve(capacity, storage)
 
 
 class History:
     """Remembered prediction vectors, with everything needed to project onto their span.
 
     The Gram matrix ``G = H W H'`` is kept up to date, so a projection costs two passes over H and one
-    eigendecomposition of G, of a long history every few rounds only; no factorisation of H is made. (A curvature that
-    changes every round makes a new Gram matrix necessary, O(n t^2): meant for short memories.) Where G is too ill
-    conditioned, or when all directions are wanted (``alpha = 1``), an orthonormal basis of H is used, extended by one
-    vector a round by Gram-Schmidt: also O(n t).
+    eigendecomposition of G; no factorisation of H is made. (A Hessian that changes every round makes a new Gram matrix
+    necessary, O(n t^2): meant for short memories.) Where G is too ill conditioned, or when all directions are wanted
+    (``alpha = 1``), an orthonormal basis of H is used, extended by one vector per round by Gram-Schmidt: also O(n t).
 
     Parameters
     ----------
@@ -147,6 +151,8 @@ class History:
         Type in which they are stored. Sums are accumulated in float64 in either case.
     sample_weight : ndarray of shape (n,), optional
         Weights of the inner product; all 1 if not given.
+    storage : Storage, optional
+        Where the vectors live.
 
     Examples
     --------
@@ -164,28 +170,28 @@ class History:
         capacity: int,
         dtype: npt.DTypeLike = np.float64,
         sample_weight: FloatArray | None = None,
+        storage: Storage = IN_MEMORY,
     ) -> None:
-        self._H: FloatArray = zeros((capacity, n), dtype)
+        self._H: FloatArray = storage.zeros((capacity, n), dtype)
         self._G = np.zeros((capacity, capacity))
         self._weight = sample_weight
         self._appended = 0
         self._in_gram = 0
         self._basis: _Basis | None = None
-        self._spectrum: GrowingSpectrum | None = None
         self._leaves: dict[int, tuple[IntArray, FloatArray]] = {}  # by slot, in place of what would be in H
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only what is in use, and neither basis nor spectrum: both are made again, by the same operations.
+        # Only what is in use, and without the basis, which is made again by the same operations.
         self._look_up()
         used = len(self)
-        kept = {name: value for name, value in self.__dict__.items() if name not in {"_basis", "_spectrum", "_leaves"}}
+        kept = {name: value for name, value in self.__dict__.items() if name not in {"_basis", "_leaves"}}
         return {**kept, "_H": self._H[:used], "_G": self._G[:used, :used], "capacity": len(self._H)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         capacity = state.pop("capacity")
         self.__dict__.update(state)
-        self._basis, self._spectrum, self._leaves = None, None, {}
-        self._resize(capacity)
+        self._basis, self._leaves = None, {}
+        self._resize(capacity, IN_MEMORY)
 
     def __len__(self) -> int:
         return min(self._appended, len(self._H))
@@ -197,51 +203,53 @@ class History:
         slots = np.arange(self._appended - len(self), self._appended) % len(self._H)
         return self._H[slots]
 
-    def reserve(self, capacity: int) -> None:
+    def reserve(self, capacity: int, storage: Storage = IN_MEMORY) -> None:
         """Make room for more vectors; only before the first one has been forgotten."""
         if capacity <= len(self._H):
             return
         if self._appended > len(self._H):
             raise ValueError(f"capacity={capacity}: a history that has forgotten vectors cannot grow.")
-        self._resize(capacity)
+        self._resize(capacity, storage)
         self._basis = None
 
-    def _resize(self, capacity: int) -> None:
+    def _resize(self, capacity: int, storage: Storage) -> None:
         self._look_up()
         old_H, old_G = self._H, self._G
-        self._H = zeros((capacity, old_H.shape[1]), old_H.dtype)
+        self._H = storage.zeros((capacity, old_H.shape[1]), old_H.dtype)
         self._G = np.zeros((capacity, capacity))
         self._H[: len(old_H)], self._G[: len(old_G), : len(old_G)] = old_H, old_G
 
-    def append(self, h: FloatArray) -> None:
+    def append(self, h: FloatArray, threads: Threads = SERIAL) -> None:
         """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
         slot = self._next()
 
         def copy(rows: slice) -> None:
             slot[rows] = h[rows]
 
-        map_blocks(copy, len(h))
+        threads.map_blocks(copy, len(h))
 
-    def remember(self, leaf: IntArray | None, values: FloatArray) -> FloatArray | None:
-        """Remember the prediction vector ``values[leaf]``, by its leaf numbers where that saves memory.
+    def remember(self, leaf: IntArray | None, values: FloatArray, threads: Threads) -> FloatArray | None:
+        """Remember the prediction vector ``values[leaf]``, by its leaf indices where that saves memory.
 
-        Leaf numbers take a byte a row, and are looked up when they are read: for short memories of many rows, with
-        compiled passes.
+        Leaf indices take one byte per sample, and are looked up when they are read: for short memories of many samples,
+        with compiled kernels.
 
         Parameters
         ----------
         leaf : ndarray of shape (n,) or None
-            Leaf of each row, kept as it is; None if the learner has no leaves.
+            Leaf of each sample, kept as it is; None if the learner has no leaves.
         values : ndarray
             Value of each leaf.
+        threads : Threads
+            Threads of the fit.
 
         Returns
         -------
         ndarray of shape (n,) or None
             Where the predictions are to be put; None if they need not.
         """
-        few, many = len(self._H) <= _SHORT_MEMORY, self._H.shape[1] >= _MANY_ROWS
-        if leaf is None or not (few and many) or kernels(leaf) is None or in_files(self._H):
+        compact = len(self._H) <= _SHORT_MEMORY and self._H.shape[1] >= _MANY_SAMPLES
+        if leaf is None or not compact or threads.kernels(leaf) is None or in_files(self._H):
             return self._next()
         self._leaves[self._appended % len(self._H)] = leaf, values
         self._appended += 1
@@ -255,8 +263,8 @@ class History:
         place: FloatArray = self._H[slot]
         return place
 
-    def _block(self, rows: slice) -> FloatArray:
-        """Return some rows of the remembered vectors, of shape (len(self), rows)."""
+    def _block(self, rows: slice, threads: Threads) -> FloatArray:
+        """Return a block of samples of the remembered vectors, of shape (len(self), block)."""
         block = self._H[: len(self), rows]
         if not self._leaves:
             return block
@@ -264,13 +272,13 @@ class History:
         for slot, out in enumerate(block):
             if slot in self._leaves:
                 leaf, values = self._leaves[slot]
-                kernels(leaf).take(leaf[rows], values, out)
+                threads.kernels(leaf).take(leaf[rows], values, out)
             else:
                 out[:] = self._H[slot, rows]
         return block
 
     def _look_up(self) -> None:
-        """Put what leaf numbers stand for into H."""
+        """Replace leaf indices by predictions in H."""
         for slot, (leaf, values) in self._leaves.items():
             values.take(leaf, out=self._H[slot], mode="clip")
         self._leaves = {}
@@ -281,10 +289,11 @@ class History:
         *,
         alpha: float,
         gamma: float = 1.0,
-        curvature: FloatArray | None = None,
+        hessian: FloatArray | None = None,
         out: FloatArray | None = None,
+        context: Context | None = None,
     ) -> Projection:
-        """Split a residual into what history spans and what is new.
+        """Split a residual into its historical component and its innovation.
 
         Parameters
         ----------
@@ -294,108 +303,104 @@ class History:
             Share of the history's energy that the projected directions must hold.
         gamma : float in [0, 1], default=1.0
             Share of the historical component that is removed.
-        curvature : ndarray of shape (n,), optional
-            Positive curvatures of the rows, which define the metric; all 1 if not given.
+        hessian : ndarray of shape (n,), optional
+            Positive Hessians of the samples, which define the metric; all 1 if not given.
         out : ndarray of shape (n,), optional
             Where to put the innovation.
+        context : Context, optional
+            Context of the fit; by default one process and one thread.
 
         Returns
         -------
         Projection
             The innovation, in the residual's dtype, and the numbers that describe the split.
         """
-        return self.project_later(r, alpha=alpha, gamma=gamma, curvature=curvature, out=out)()
+        context = context or Context()
+        sums = context.communicator.sum(self.local_sums(r, hessian, context.threads))
+        q = np.empty_like(r) if out is None else out
+        return self.solve(r, sums, alpha=alpha, gamma=gamma, hessian=hessian, out=q, context=context)
 
-    def project_later(
+    def local_sums(self, r: FloatArray, hessian: FloatArray | None, threads: Threads) -> FloatArray:
+        """Return the inner products of this worker's samples that :meth:`solve` needs, summed over all workers."""
+        return self._inner_products(r, threads) if hessian is None else self._metric_products(r, hessian, threads)
+
+    def solve(
         self,
         r: FloatArray,
+        sums: FloatArray,
         *,
         alpha: float,
-        gamma: float = 1.0,
-        curvature: FloatArray | None = None,
-        out: FloatArray | None = None,
-    ) -> Callable[[], Projection]:
-        """Return a function that does the same: what workers add up for several histories, they add up at once."""
-        products = self._inner_products(r) if curvature is None else self._curved_inner_products(r, curvature)
-        q = np.empty_like(r) if out is None else out
-        return lambda: self._project(r, *products(), alpha, gamma, curvature, q)
-
-    def _project(
-        self,
-        r: FloatArray,
-        b: FloatArray,
-        r_energy: float,
-        alpha: float,
         gamma: float,
-        curvature: FloatArray | None,
-        q: FloatArray,
+        hessian: FloatArray | None,
+        out: FloatArray,
+        context: Context,
     ) -> Projection:
-        """Project a residual whose products with the history are b, of shape (len(self),)."""
-        grown = self._grown(b, alpha) if alpha < 1.0 else None
-        if grown is not None:
-            self._subtract(r, gamma * grown.coefficients, curvature, q)
-            p_energy = min(float(b @ grown.coefficients), r_energy)
-            return Projection(q, grown.k, grown.kept, p_energy, r_energy - p_energy)
+        """Project a residual; see :meth:`project`. ``sums`` are those of :meth:`local_sums` over all workers."""
+        t = len(self)
+        self._update_gram(sums, plain=hessian is None)
+        b, r_energy = sums[:t, -1], float(sums[t, -1])
         if alpha < 1.0:
             eigenvalues, V, k, kept = self._principal_directions(alpha)
             if k == 0 or eigenvalues[k - 1] >= _GRAM_FLOOR[self._H.dtype] * eigenvalues[0]:
                 coordinates = V[:, :k].T @ b
                 solution = coordinates / eigenvalues[:k]
-                self._subtract(r, gamma * (V[:, :k] @ solution), curvature, q)
+                self._subtract(r, gamma * (V[:, :k] @ solution), hessian, out, context.threads)
                 p_energy = min(float(coordinates @ solution), r_energy)
-                return Projection(q, k, kept, p_energy, r_energy - p_energy)
-        p, k, kept, p_energy = self._project_on_basis(r, alpha, curvature)
-        np.subtract(r, gamma * p if curvature is None else gamma * curvature * p, out=q, casting="same_kind")
+                return Projection(out, k, kept, p_energy, r_energy - p_energy)
+        p, k, kept, p_energy = self._project_on_basis(r, alpha, hessian, context.communicator)
+        np.subtract(r, gamma * p if hessian is None else gamma * hessian * p, out=out, casting="same_kind")
         p_energy = min(p_energy, r_energy)
-        return Projection(q, k, kept, p_energy, r_energy - p_energy)
+        return Projection(out, k, kept, p_energy, r_energy - p_energy)
 
-    def _subtract(self, r: FloatArray, c: FloatArray, curvature: FloatArray | None, q: FloatArray) -> None:
-        """Set ``q = r - C H'c``, by blocks that stay in cache."""
+    def _update_gram(self, sums: FloatArray, *, plain: bool) -> None:
+        t = len(self)
+        if plain:
+            for i, slot in enumerate(self._pending()):
+                self._G[slot, :t] = self._G[:t, slot] = sums[:t, i]
+            self._in_gram = self._appended
+        else:
+            self._G[:t, :t] = sums[:t, :t]
+            self._in_gram = -1  # not the plain Gram matrix any more
+
+    def _pending(self) -> list[int]:
+        """Return the slots of the vectors that are not yet in the Gram matrix."""
+        first = max(self._in_gram, self._appended - len(self))  # _in_gram is -1 if none is
+        return [i % len(self._H) for i in range(first, self._appended)]
+
+    def _subtract(
+        self, r: FloatArray, c: FloatArray, hessian: FloatArray | None, out: FloatArray, threads: Threads
+    ) -> None:
+        """Set ``out = r - C H'c``, by blocks that stay in cache."""
         c = c.astype(self._H.dtype)
 
-        def go(rows: slice) -> None:
-            p = c @ self._block(rows)
-            if curvature is not None:
-                p *= curvature[rows]
-            np.subtract(r[rows], p, out=q[rows], casting="same_kind")
+        def subtract(rows: slice) -> None:
+            p = c @ self._block(rows, threads)
+            if hessian is not None:
+                p *= hessian[rows]
+            np.subtract(r[rows], p, out=out[rows], casting="same_kind")
 
-        map_blocks(go, len(r))
-
-    def _grown(self, b: FloatArray, alpha: float) -> Solution | None:
-        """Solve by the eigenvectors of some rounds before, where the history is long and has only grown since."""
-        t = len(self)
-        known = t - t % _NEW
-        if known < _LONG or self._appended > len(self._H) or self._in_gram != self._appended:
-            return None
-        G = self._G[:t, :t]
-        if not np.isfinite(G).all():
-            return None
-        if self._spectrum is None or len(self._spectrum.eigenvalues) != known:
-            self._spectrum = GrowingSpectrum(G[:known, :known], _NEW - 1)
-        return self._spectrum.solve(G, b, alpha, _GRAM_FLOOR[self._H.dtype])
+        threads.map_blocks(subtract, len(r))
 
     def _principal_directions(self, alpha: float) -> tuple[FloatArray, FloatArray, int, float]:
         """Eigenpairs of G, largest first; how many hold a share alpha of its trace, and the share they hold."""
         t = len(self)
         G = self._G[:t, :t]
-        if not np.isfinite(G).all():  # a fit that diverges, as its loss will tell
+        if not np.isfinite(G).all():  # the fit diverges, which its loss will show
             return np.zeros(t), np.zeros((t, t)), 0, 0.0
-        eigenvalues, V = eigenpairs(G)
+        eigenvalues, V = _eigenpairs(G)
         eigenvalues = np.maximum(eigenvalues, 0.0)
         k, kept = _leading(eigenvalues, alpha, float(G.trace()))
         return eigenvalues, V, k, kept
 
-    def _inner_products(self, r: FloatArray) -> Callable[[], tuple[FloatArray, float]]:
-        """H W r and r' W r, and, in the same pass over H, the rows of G not yet computed.
+    def _inner_products(self, r: FloatArray, threads: Threads) -> FloatArray:
+        """H W r and r' W r in the last column, and, in the same pass over H, the columns of G not yet computed.
 
-        Products are formed in the type of the history and summed over short blocks, the blocks' sums in float64.
+        Products are formed in the dtype of the history and summed over short blocks, the blocks' sums in float64.
         """
-        t = len(self)
-        first = max(self._in_gram, self._appended - t)  # -1 if none is
-        pending = [i % len(self._H) for i in range(first, self._appended)]
+        t, pending = len(self), self._pending()
 
         def add_up(rows: slice) -> tuple[FloatArray, float]:
-            block, v = self._block(rows), r[rows]
+            block, v = self._block(rows, threads), r[rows]
             vectors = np.stack([*block[pending], v])
             if self._weight is not None:
                 vectors = vectors * self._weight[rows]
@@ -404,73 +409,60 @@ class History:
             return products, float(v @ vectors[-1])
 
         sums = np.zeros((t + 1, len(pending) + 1))
-        for products, energy in map_blocks(add_up, len(r), _FEW_ROWS):
+        for products, energy in threads.map_blocks(add_up, len(r), _SHORT_BLOCK):
             sums[:t] += products
             sums[t, -1] += energy
-        totals = workers().sum_later(sums)
+        return sums
 
-        def read() -> tuple[FloatArray, float]:
-            sums = totals()
-            for i, slot in enumerate(pending):
-                self._G[slot, :t] = self._G[:t, slot] = sums[:t, i]
-            self._in_gram = self._appended
-            return sums[:t, -1], float(sums[t, -1])
-
-        return read
-
-    def _curved_inner_products(self, r: FloatArray, curvature: FloatArray) -> Callable[[], tuple[FloatArray, float]]:
-        """H W r and ``r' W C^-1 r``, and G anew in the metric of the curvature; summed as for equal rows."""
+    def _metric_products(self, r: FloatArray, hessian: FloatArray, threads: Threads) -> FloatArray:
+        """H W r and ``r' W C^-1 r`` in the last column, and G in the metric of the Hessian; summed as above."""
         t = len(self)
 
         def add_up(rows: slice) -> tuple[FloatArray, FloatArray, float]:
-            block, v, c = self._block(rows), r[rows], curvature[rows]
+            block, v, c = self._block(rows, threads), r[rows], hessian[rows]
             weighted_v, weighted_c = v, c
             if self._weight is not None:
                 weighted_v, weighted_c = v * self._weight[rows], c * self._weight[rows]
             return (block * weighted_c) @ block.T, block @ weighted_v, float(weighted_v @ (v / c))
 
         sums = np.zeros((t + 1, t + 1))
-        for gram, products, energy in map_blocks(add_up, len(r), _ROWS):
+        for gram, products, energy in threads.map_blocks(add_up, len(r), _BLOCK):
             sums[:t, :t] += gram
             sums[:t, t] += products
             sums[t, t] += energy
-        totals = workers().sum_later(sums)
-
-        def read() -> tuple[FloatArray, float]:
-            sums = totals()
-            self._G[:t, :t] = sums[:t, :t]
-            self._in_gram = -1  # not the plain Gram matrix any more
-            return sums[:t, t], float(sums[t, t])
-
-        return read
+        return sums
 
     def _project_on_basis(
-        self, r: FloatArray, alpha: float, curvature: FloatArray | None
+        self, r: FloatArray, alpha: float, hessian: FloatArray | None, communicator: Communicator
     ) -> tuple[FloatArray, int, float, float]:
         """P r, k, the share of energy kept and |P r|^2, by an orthonormal basis of the history."""
         self._look_up()
         root = np.ones(len(r)) if self._weight is None else np.sqrt(self._weight)
         z = np.asarray(r, dtype=np.float64) * root
-        if curvature is not None:
-            c = np.sqrt(np.asarray(curvature, dtype=np.float64))
+        if hessian is not None:
+            c = np.sqrt(np.asarray(hessian, dtype=np.float64))
             root, z = root * c, z / c
-            Q, energies = _directions(self._H[: len(self)] * root, alpha)
+            Q, energies = _directions(self._H[: len(self)] * root, alpha, communicator)
             k, kept = _leading(energies, alpha, float(energies.sum()))
-            coordinates = workers().sum(Q[:k] @ z)
+            coordinates = communicator.sum(Q[:k] @ z)
             p = coordinates @ Q[:k]
         else:
-            oldest = self._appended - len(self)
-            if self._basis is None or self._basis.first != oldest:
-                self._basis = _Basis(self._H.shape[1], len(self._H), oldest)
-            basis = self._basis
-            for i in range(basis.last, self._appended):
-                basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root)
+            basis = self._extended_basis(root, communicator)
             U, energies = basis.principal_directions()
             k, kept = _leading(energies, alpha, float(energies.sum()))
-            coordinates = U[:, :k].T @ workers().sum(basis.Q @ z)
+            coordinates = U[:, :k].T @ communicator.sum(basis.Q @ z)
             p = (U[:, :k] @ coordinates) @ basis.Q
         np.divide(p, root, out=p, where=root > 0)
         return p, k, kept, float(coordinates @ coordinates)
+
+    def _extended_basis(self, root: FloatArray, communicator: Communicator) -> _Basis:
+        """Return the basis of all remembered vectors, times the roots of the sample weights."""
+        oldest = self._appended - len(self)
+        if self._basis is None or self._basis.first != oldest:
+            self._basis = _Basis(self._H.shape[1], len(self._H), oldest)
+        for i in range(self._basis.last, self._appended):
+            self._basis.append(np.asarray(self._H[i % len(self._H)], dtype=np.float64) * root, communicator)
+        return self._basis
 
 
 class _Basis:
@@ -487,14 +479,14 @@ class _Basis:
     def Q(self) -> FloatArray:
         return self._Q[: self.rank]
 
-    def append(self, h: FloatArray) -> None:
+    def append(self, h: FloatArray, communicator: Communicator) -> None:
         column, Q = self.last - self.first, self.Q
-        norm = _norm(h)
+        norm = _norm(h, communicator)
         for _ in range(2):
-            coefficients = workers().sum(Q @ h)
+            coefficients = communicator.sum(Q @ h)
             h = h - coefficients @ Q
             self._R[: self.rank, column] += coefficients
-        rest = _norm(h)
+        rest = _norm(h, communicator)
         if rest > _RANK_FLOOR * norm:
             self._Q[self.rank] = h / rest
             self._R[self.rank, column] = rest
@@ -509,25 +501,32 @@ class _Basis:
         return U, s**2
 
 
-def _norm(h: FloatArray) -> float:
+def _norm(h: FloatArray, communicator: Communicator) -> float:
     own = float(np.linalg.norm(h))
-    return own if workers().size == 1 else float(np.sqrt(workers().sum(np.array(own**2))))
+    return own if communicator.size == 1 else float(np.sqrt(communicator.sum(np.array(own**2))))
 
 
-def _directions(H: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+def _eigenpairs(G: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvalues of a symmetric matrix, largest first, and the eigenvectors as columns."""
+    # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, which
+    # take longer than the decomposition itself for a short memory.
+    eigenvalues, V, _ = linalg.lapack.dsyevd(G)
+    return eigenvalues[::-1], V[:, ::-1]
+
+
+def _directions(H: FloatArray, alpha: float, communicator: Communicator) -> tuple[FloatArray, FloatArray]:
     """Orthonormal directions of the span of the rows of H, as rows, and their energies, largest first.
 
     Principal directions, or any if all are wanted: a QR factorisation with pivots takes a tenth of the time.
     """
     if not len(H):  # which earlier versions of SciPy refuse
         return H, np.zeros(0, dtype=H.dtype)
-    others = workers()
-    if others.size > 1:
-        # Every worker factorises its own rows, and all factorise the triangles: H' = Q R = Q U S V'.
+    if communicator.size > 1:
+        # Every worker factorises its own samples, and all factorise the triangles: H' = Q R = Q U S V'.
         own, triangle = linalg.qr(H.T, mode="economic", check_finite=False) if H.size else (H.T, np.zeros((0, len(H))))
-        triangles = others.gather(triangle)
+        triangles = communicator.gather(triangle)
         stacked, R = linalg.qr(np.concatenate(triangles), mode="economic", check_finite=False)
-        begin = sum(len(part) for part in triangles[: others.rank])
+        begin = sum(len(part) for part in triangles[: communicator.rank])
         U, s, _ = linalg.svd(R, full_matrices=False, check_finite=False)
         return (own @ (stacked[begin : begin + len(triangle)] @ U)).T, np.where(s > _RANK_FLOOR * s[0], s, 0.0) ** 2
     if alpha < 1.0:

@@ -1,0 +1,482 @@
+"""The boosting loop.
+
+With ``gamma = 1``, all history, leaf means and a start at zero it is the paper's Algorithm 1; with ``gamma = 0``, no
+exploration and Newton leaves it is plain Newton boosting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from scboost._arrays import FloatArray
+from scboost._core.history import History, Projection, SpectralProjector
+from scboost._core.leaves import leaf_values, mean_values
+from scboost._core.losses import Loss
+from scboost._core.losses.base import loss_sums, total_sums
+from scboost._core.sampling import Draws
+from scboost._core.stopping import NOT_STOPPED, Stop, StopReason
+from scboost._engine.interface import Engine, Learner, Totals
+from scboost._runtime.context import Context
+from scboost._runtime.threads import Threads
+
+_HEAD = 1 << 10  # samples that usually suffice to see that an innovation is not constant
+_SMALLEST_PRODUCT = 1e-30  # of which float32 still has all digits
+_ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the loop, in the letters of the method.
+
+    Attributes
+    ----------
+    eta : float
+        Learning rate.
+    alpha : float in (0, 1]
+        Share of the history's energy that is projected away.
+    gamma : float in [0, 1]
+        Share of the historical component that is removed from the residual.
+    memory : int or None
+        How many of the latest learners make up the history; None for all.
+    leaf_rule : {"newton", "mean"}
+        Leaf values are Newton steps on the raw residual, or means of the innovation.
+    l2 : float
+        L2 regularization of leaf values.
+    subsample : float in (0, 1]
+        Share of the samples that a round's tree is grown on.
+    nu : float
+        Exploration: size of the Gaussian noise added to the residual when choosing splits, in units of the noise of the
+        residuals themselves. Leaf values are computed without it. In classification it decreases with the square root
+        of the training loss: easy data need little of it.
+    seed : int
+        Seed of everything random.
+    l1 : float, default=0.0
+        L1 regularization of leaf values.
+    """
+
+    eta: float
+    alpha: float
+    gamma: float
+    memory: int | None
+    leaf_rule: Literal["newton", "mean"]
+    l2: float
+    subsample: float
+    nu: float
+    seed: int
+    l1: float = 0.0
+
+    @property
+    def random(self) -> bool:
+        """Whether rounds draw samples or noise."""
+        return self.subsample < 1 or self.nu > 0
+
+
+@dataclass
+class State:
+    """Everything that one round hands to the next.
+
+    Attributes
+    ----------
+    F : ndarray of shape (K, n)
+        Raw scores of the training samples.
+    projector : SpectralProjector or None
+        The history and its projection; None if nothing is projected.
+    round : int
+        Number of rounds done.
+    stop : Stop
+        Why no further round is possible.
+    first_loss : float
+        Mean training loss before the first round; NaN before it is known.
+    distributed : bool
+        Whether the samples are distributed over several workers.
+    """
+
+    F: FloatArray
+    projector: SpectralProjector | None
+    round: int = 0
+    stop: Stop = NOT_STOPPED
+    first_loss: float = np.nan
+    distributed: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """The result of one round.
+
+    Attributes
+    ----------
+    learners : list of Learner
+        One per output, with their final leaf values.
+    projections : list of Projection
+        One per output; empty if nothing is projected. Their innovations are overwritten by the next round.
+    loss : float
+        Mean training loss before the round.
+    """
+
+    learners: list[Learner]
+    projections: list[Projection] = field(default_factory=list)
+    loss: float = np.nan
+
+
+def initial_state(
+    sample_weight: FloatArray | None,
+    settings: Settings,
+    engine: Engine,
+    intercept: FloatArray,
+    n: int,
+    n_rounds: int,
+    context: Context,
+) -> State:
+    """Return the state before the first round: constant scores, an empty history."""
+    F: FloatArray = context.storage.zeros((len(intercept), n), engine.dtype)
+    F[:] = intercept[:, None]
+    distributed = context.communicator.size > 1
+    if settings.gamma == 0:
+        return State(F, None, distributed=distributed)
+    capacity = n_rounds if settings.memory is None else min(settings.memory, n_rounds)
+    histories = [History(n, capacity, F.dtype, sample_weight, context.storage) for _ in F]
+    projector = SpectralProjector(histories, settings.alpha, settings.gamma)
+    return State(F, projector, distributed=distributed)
+
+
+def has_changing_metric(loss: Loss, settings: Settings) -> bool:
+    """Whether the history is projected on in a metric that changes every round."""
+    return settings.leaf_rule == "newton" and not loss.constant_hessian
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over the samples of all workers that the projection and the noise of a round need."""
+
+    mean_loss: float
+    dispersion: float
+    history: list[FloatArray]
+
+
+class Boosting:
+    """The boosting loop on one training set.
+
+    Parameters
+    ----------
+    state : State
+        Advanced in place, so that the loop can be stopped after any round and resumed.
+    loss : Loss
+        The loss to minimise.
+    y : ndarray of shape (n,)
+        Target, in the engine's dtype.
+    sample_weight : ndarray of shape (n,) or None
+        Sample weights, in float64: their products must not be rounded, or a weight would differ from repetition.
+        Samples of weight 0 do not affect the trees, but their scores are kept up to date.
+    settings : Settings
+        Settings.
+    engine : Engine
+        Grows the learners.
+    draws : Draws or None
+        Source of subsamples and noise, needed if the settings are random.
+    context : Context
+        Context of the fit.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        loss: Loss,
+        y: FloatArray,
+        sample_weight: FloatArray | None,
+        settings: Settings,
+        engine: Engine,
+        draws: Draws | None,
+        context: Context,
+    ) -> None:
+        if settings.random and draws is None:
+            raise ValueError(f"subsample={settings.subsample} and nu={settings.nu} need draws, got None.")
+        self._state, self._loss, self._y, self._weight = state, loss, y, sample_weight
+        self._settings, self._engine, self._draws, self._context = settings, engine, draws, context
+        self._newton = settings.leaf_rule == "newton"
+        self._explores = settings.nu > 0
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Allocate the vectors that every round overwrites: new memory costs time."""
+        F = self._state.F
+        kinds = [F.dtype] if self._weight is None else [F.dtype, self._weight.dtype]
+        dtype = np.result_type(*kinds, np.float64) if self._settings.subsample < 1 else np.result_type(*kinds)
+        weighted = self._weight is not None or self._settings.subsample < 1
+        self._r, self._hessian = np.empty_like(F), np.empty_like(F)
+        self._q = self._r if self._state.projector is None else np.empty_like(F)
+        # What a tree is grown on: innovation and Hessian, times the sample weights.
+        self._tree_hessian = self._hessian if self._newton else np.ones_like(F)
+        self._target = np.empty(F.shape, dtype)
+        self._weighted_hessian = np.empty(F.shape, dtype) if weighted else self._tree_hessian
+
+    def __iter__(self) -> Iterator[Round]:
+        """Yield one round after the other, without end unless there is nothing left to learn."""
+        while not self._state.stop:
+            done = self._round()
+            if done is not None:
+                yield done
+
+    def _round(self) -> Round | None:
+        """Do one round in the order of the paper; None if nothing is left to learn."""
+        weight = self._drawn_weight()
+        sums = self._gradient(weight)
+        if not math.isfinite(sums.mean_loss):
+            self._stop(StopReason.LOSS_NOT_FINITE, sums.mean_loss)
+            return None
+        projections = self._project(sums)
+        learners = self._grow(weight, self._noise(sums))
+        if not learners:
+            return None
+        self._set_leaf_values(learners, weight)
+        if not all(np.isfinite(learner.values).all() for learner in learners):
+            self._stop(StopReason.LEAF_NOT_FINITE)
+            return None
+        self._update(learners)
+        return Round(learners, projections, sums.mean_loss)
+
+    def _stop(self, reason: StopReason, value: float | None = None) -> None:
+        self._state.stop = Stop(reason, value)
+
+    def _drawn_weight(self) -> FloatArray | None:
+        """Return the sample weights of this round, 0 for samples that are not drawn."""
+        if self._settings.subsample == 1 or self._draws is None:
+            return self._weight
+        drawn = self._draws.sample(self._state.round, self._settings.subsample)
+        return drawn if self._weight is None else drawn * self._weight
+
+    def _gradient(self, weight: FloatArray | None) -> _Sums:
+        """Compute the residual r, which is the negative gradient, and the Hessian; return the sums that follow need."""
+        state, communicator, threads = self._state, self._context.communicator, self._context.threads
+
+        def differentiate(rows: slice) -> tuple[float, float]:
+            r = self._r[:, rows]
+            losses = self._loss.loss_gradient_hessian(
+                self._y[rows], state.F[:, rows], r, self._hessian[:, rows], threads
+            )
+            np.negative(r, out=r)
+            return loss_sums(losses, self._weight, rows)
+
+        local = [total_sums(threads.map_blocks(differentiate, len(self._y)))]
+        measures_dispersion = self._explores and not self._loss.unit_dispersion
+        if measures_dispersion:
+            local.append(self._dispersion_sums(weight))
+        if state.projector is not None:
+            metric = self._hessian if has_changing_metric(self._loss, self._settings) else None
+            local += state.projector.local_sums(self._r, metric, threads)
+        (total, mass), *sums = communicator.sum_all(*local)
+        mean_loss = float(total / mass)
+        if state.round == 0:
+            state.first_loss = mean_loss
+        dispersion = _dispersion(sums.pop(0)) if measures_dispersion else 1.0
+        return _Sums(mean_loss, dispersion, sums)
+
+    def _project(self, sums: _Sums) -> list[Projection]:
+        """Compute the innovation q: the residual without (a share of) its historical component."""
+        projector = self._state.projector
+        if projector is None:
+            return []
+        metric = self._hessian if has_changing_metric(self._loss, self._settings) else None
+        return projector.project(self._r, metric, sums.history, self._q, self._context)
+
+    def _noise(self, sums: _Sums) -> _Noise | None:
+        """Return the exploration noise of this round."""
+        if not self._explores or self._draws is None:
+            return None
+        size = self._settings.nu * math.sqrt(sums.dispersion)
+        if self._loss.n_classes:
+            size *= _decay(sums.mean_loss, self._state.first_loss)
+        return _Noise(self._draws, self._state.round, size)
+
+    def _grow(self, weight: FloatArray | None, noise: _Noise | None) -> list[Learner]:
+        """Grow one learner per output on the innovation with noise; none if nothing is left to learn."""
+        varies = np.array(float(_clearly_varies(self._q, self._r)))
+        energy, hessian, varies = self._context.communicator.sum_all(*self._set_target(weight, noise), varies)
+        if not varies and self._is_constant(weight):
+            self._stop(StopReason.CONSTANT_INNOVATION)
+            return []
+        learners = self._grow_on_target(Totals(energy, float(hessian)))
+        sees_everything = self._settings.subsample == 1 and not self._engine.samples_features
+        if not sees_everything or not _no_split(learners) or self._roots_step(weight):
+            return learners
+        if noise is not None:  # which may have hidden the last split
+            energy, hessian = self._context.communicator.sum_all(*self._set_target(weight, None))
+            learners = self._grow_on_target(Totals(energy, float(hessian)))
+        if _no_split(learners):
+            self._stop(StopReason.NO_SPLIT)
+            return []
+        return learners
+
+    def _grow_on_target(self, totals: Totals) -> list[Learner]:
+        seed = _engine_seed(self._settings.seed, self._state.round) if self._engine.uses_seed else 0
+        return self._engine.grow(self._target, self._weighted_hessian, seed, totals)
+
+    def _set_target(self, weight: FloatArray | None, noise: _Noise | None) -> tuple[FloatArray, FloatArray]:
+        """Set innovation with noise, and Hessian, both times the sample weights: what a learner is grown on.
+
+        Returns the energy of the innovation with noise, of shape (K,), where repeated samples have that of weighted
+        ones; and the sum of all Hessians.
+        """
+        q, hessian, target, weighted_hessian = self._q, self._tree_hessian, self._target, self._weighted_hessian
+
+        def set_block(rows: slice) -> tuple[FloatArray, float]:
+            energy = np.empty(len(q))
+            for k in range(len(q)):
+                v, out = q[k, rows], target[k, rows]
+                if noise is not None:
+                    v = np.add(v, noise.block(k, hessian[k, rows], rows), out=out if weight is None else None)
+                if weight is not None:
+                    np.multiply(v, weight[rows], out=out)
+                    np.multiply(hessian[k, rows], weight[rows], out=weighted_hessian[k, rows])
+                elif noise is None:
+                    out[:] = v
+                energy[k] = _product(v, out)
+            return energy, float(np.add.reduce(weighted_hessian[:, rows], axis=None))
+
+        sums = self._context.threads.map_blocks(set_block, q.shape[1])
+        return sum((energy for energy, _ in sums), np.zeros(len(q))), np.array(sum(total for _, total in sums))
+
+    def _set_leaf_values(self, learners: list[Learner], weight: FloatArray | None) -> None:
+        """Replace the learners' own leaf values, unless they have no leaves."""
+        leaves = [(learner.leaf, len(learner.values)) for learner in learners if learner.leaf is not None]
+        if len(leaves) < len(learners):
+            if self._newton:
+                raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learners[0].model!r}.")
+            return
+        settings = self._settings
+        if self._newton:
+            values = leaf_values(
+                leaves,
+                self._loss,
+                self._y,
+                self._state.F,
+                self._r,
+                self._hessian,
+                weight,
+                settings.l2,
+                settings.l1,
+                self._context,
+            )
+        else:
+            values = mean_values(leaves, self._q, weight, settings.l2, settings.l1, self._context)
+        for learner, own, hessian in zip(learners, values, self._weighted_hessian, strict=True):
+            learner.values = self._engine.constrain(learner, own, hessian).astype(self._r.dtype)
+
+    def _update(self, learners: list[Learner]) -> None:
+        """Remember the predictions of the new learners and add them to the scores."""
+        state, threads = self._state, self._context.threads
+        histories = [None] * len(learners) if state.projector is None else state.projector.histories
+        for learner, history, F in zip(learners, histories, state.F, strict=True):
+            place = None if history is None else history.remember(learner.leaf, learner.values, threads)
+            add_predictions(learner, self._settings.eta, place, F, threads)
+        state.round += 1
+
+    def _is_constant(self, weight: FloatArray | None) -> bool:
+        """Whether every output's innovation is constant up to rounding, and a constant step gains nothing."""
+        q, r = self._q, self._r
+        ends = [q.max(axis=1, initial=-np.inf), (-q).max(axis=1, initial=-np.inf), np.abs(r).max(axis=1, initial=0)]
+        high, low, size = self._context.communicator.max(np.array(ends))
+        constant = np.all(high + low <= 64 * np.finfo(q.dtype).eps * size)
+        return bool(constant) and not self._roots_step(weight)
+
+    def _roots_step(self, weight: FloatArray | None) -> bool:
+        """Whether a tree without a split, which moves all scores alike, still has a step to take."""
+        r, q = self._r, self._q
+        w = np.ones(r.shape[1]) if weight is None else weight
+        sums = np.array([(r.astype(np.float64) ** 2) @ w, q @ w, np.full(len(q), w.sum())])
+        energy, step, mass = self._context.communicator.sum(sums)
+        return bool(np.any(step**2 > _ROOT_SHARE * mass * energy))
+
+    def _dispersion_sums(self, weight: FloatArray | None) -> FloatArray:
+        """Return the sums of the residuals' sizes in units of the root of the Hessian, and of the weights."""
+        r, hessian = self._r, self._tree_hessian
+
+        def add_up(rows: slice) -> tuple[FloatArray, float]:
+            sizes = np.abs(r[:, rows]) / np.sqrt(hessian[:, rows])
+            if weight is None:
+                return sizes.sum(axis=1, dtype=np.float64), sizes.shape[1]
+            return sizes @ weight[rows], float(weight[rows].sum())
+
+        sums = np.zeros(len(r) + 1)
+        for sizes, mass in self._context.threads.map_blocks(add_up, r.shape[1]):
+            sums[:-1] += sizes
+            sums[-1] += mass
+        return sums
+
+
+def _dispersion(sums: FloatArray) -> float:
+    """Return the variance of the residuals in units of the Hessian, from their mean absolute size.
+
+    A few outliers must not determine it.
+    """
+    *sizes, mass = sums
+    return float(np.pi / 2 * np.mean((np.array(sizes) / mass) ** 2))
+
+
+def _decay(mean_loss: float, first_loss: float) -> float:
+    """Return the square root of the training loss as a share of the first.
+
+    Rounded, so that the order in which samples are summed does not reach the noise.
+    """
+    return round(math.sqrt(max(mean_loss, 0.0) / first_loss), 2) if first_loss > 0 else 1.0
+
+
+def _engine_seed(seed: int, round_: int) -> int:
+    return int(np.random.SeedSequence([seed, round_]).generate_state(1)[0])
+
+
+def _clearly_varies(q: FloatArray, r: FloatArray) -> bool:
+    """Whether the first samples show, as they almost always do, that the first output's innovation is not constant."""
+    if not q.shape[1]:
+        return False
+    most = math.sqrt(r[0] @ r[0])  # which is more than the largest residual
+    head = q[0, :_HEAD]
+    return bool(head.max() - head.min() > 64 * np.finfo(q.dtype).eps * most)
+
+
+def _no_split(learners: list[Learner]) -> bool:
+    return all(len(learner.values) == 1 for learner in learners)
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Noise of a round: the size times the root of the Hessian times a normal draw."""
+
+    draws: Draws
+    round: int
+    size: float
+
+    def block(self, k: int, hessian: FloatArray, rows: slice) -> FloatArray:
+        """Return the noise of a block of samples of output k, given their Hessians."""
+        return self.draws.noise(self.round, k, rows, hessian, self.size)
+
+
+def _product(a: FloatArray, b: FloatArray) -> float:
+    """Inner product of two vectors whose squares may be beyond the range of their dtype."""
+    product = float(a @ b)
+    return product if _SMALLEST_PRODUCT <= product < np.inf else float(a.astype(np.float64) @ b)
+
+
+def add_predictions(learner: Learner, eta: float, h: FloatArray | None, F: FloatArray, threads: Threads) -> None:
+    """Add the predictions of a learner to the scores of its output, of shape (n,), and put them into h, if given."""
+    leaf, values = learner.leaf, learner.values
+    compiled = None if leaf is None else threads.kernels(leaf)
+
+    def add_block(rows: slice) -> None:
+        out = None if h is None else h[rows]
+        if leaf is None:
+            predictions = values[rows]
+            if out is not None:
+                out[:] = predictions
+        elif compiled is not None:
+            compiled.add(leaf[rows], values, eta, out, F[rows])
+            return
+        else:
+            predictions = values.take(leaf[rows], out=out, mode="clip")  # "raise" would go by a copy
+        F[rows] += eta * predictions
+
+    threads.map_blocks(add_block, len(F))

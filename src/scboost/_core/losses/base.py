@@ -1,0 +1,189 @@
+"""The interface of a loss.
+
+A loss knows its gradient and Hessian, its link and the targets it is defined for. It knows nothing of trees.
+
+Raw scores and everything derived from them have shape (K, n): K outputs, n samples. Targets are a vector of length n:
+0/1 for two classes, class indices for many, real numbers for regression.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from scboost._arrays import FloatArray
+from scboost._core.links import IDENTITY, Link
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._runtime.threads import SERIAL, Threads
+
+# Hessian of a sample whose probability has reached 0 or 1 in float32; XGBoost uses the same floor.
+MIN_HESSIAN = 1e-16
+# Targets are float32 in the loop, and so are their squares: outside of these ranges they would over- or underflow.
+_TARGET_RANGES = (1e-15, 1e15)
+
+
+class Loss(ABC):
+    """A differentiable loss of raw scores.
+
+    A user-defined loss implements :meth:`initial_score`, :meth:`gradient_hessian` and :meth:`pointwise_loss`, and sets
+    ``link`` unless predictions are the raw scores themselves.
+
+    Attributes
+    ----------
+    link : Link
+        How raw scores become predictions; the identity by default.
+    n_outputs : int
+        K, the number of raw scores per sample.
+    n_classes : int
+        Number of classes; 0 for regression.
+    translation_invariant : bool
+        Whether only the difference of target and raw score matters.
+    constant_hessian : bool
+        Whether the Hessian is 1 everywhere.
+    unit_dispersion : bool
+        Whether the variance of the gradient equals the Hessian where the model is right, as for two classes. Otherwise
+        the ratio of the two is estimated each round, which gives exploration its scale.
+    supports_weighting : bool
+        Whether tree weights can be learnt with it, which needs a Hessian.
+    residual_quantile : float or None
+        If the constant step that minimises the loss of a group of samples is a quantile of ``y - raw``: which one.
+    line_search : LineSearch or None
+        Exact minimiser of the loss along a constant step, used in place of a Newton step.
+    """
+
+    link: Link = IDENTITY
+    n_outputs: int = 1
+    n_classes: int = 0
+    translation_invariant: bool = False
+    constant_hessian: bool = False
+    unit_dispersion: bool = False
+    supports_weighting: bool = True
+    residual_quantile: float | None = None
+    line_search: LineSearch | None = None
+
+    def __repr__(self) -> str:
+        own = ", ".join(f"{name}={getattr(self, name, '?')!r}" for name in inspect.signature(type(self)).parameters)
+        return f"{type(self).__name__}({own})"
+
+    def same_as(self, other: Loss) -> bool:
+        """Whether another loss is of the same class with the same parameters."""
+        return type(self) is type(other) and repr(self) == repr(other)
+
+    def output(self, k: int) -> Loss:
+        """Return the loss of output k alone; itself where all outputs behave alike."""
+        del k
+        return self
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        """Raise ValueError, with the name of the target, if the loss is not defined for y of shape (n,)."""
+        del y, name
+
+    @abstractmethod
+    def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        """Return the constant raw score of shape (K,) that minimises the mean loss."""
+
+    @abstractmethod
+    def gradient_hessian(self, y: FloatArray, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the first and second derivatives of each sample's loss by its raw scores, of the shape of raw."""
+
+    @abstractmethod
+    def pointwise_loss(self, y: FloatArray, raw: FloatArray) -> FloatArray:
+        """Return the loss of each sample, of shape (n,)."""
+
+    def loss_gradient_hessian(
+        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray, threads: Threads
+    ) -> FloatArray:
+        """Set gradient and Hessian of a block and return its pointwise loss; override it where they share work."""
+        del threads
+        gradient[:], hessian[:] = self.gradient_hessian(y, raw)
+        return self.pointwise_loss(y, raw)
+
+    def shared_initial_score(
+        self, y: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
+    ) -> FloatArray:
+        """Return the initial score for the samples of all workers: the mean of what each worker's samples ask for.
+
+        Built-in losses return the minimiser itself.
+        """
+        weight = float(len(y)) if sample_weight is None else float(sample_weight.sum())
+        total = float(communicator.sum(np.array(weight)))
+        score = self.initial_score(y, sample_weight) if weight else np.zeros(self.n_outputs)
+        return communicator.sum(weight / total * score)
+
+    def mean(
+        self,
+        y: FloatArray,
+        raw: FloatArray,
+        sample_weight: FloatArray | None = None,
+        communicator: Communicator = SINGLE_PROCESS,
+        threads: Threads = SERIAL,
+    ) -> float:
+        """Return the weighted mean loss over the samples of all workers, summed in float64 over blocks."""
+
+        def add_up(rows: slice) -> tuple[float, float]:
+            return loss_sums(self.pointwise_loss(y[rows], raw[:, rows]), sample_weight, rows)
+
+        total, weight = communicator.sum(total_sums(threads.map_blocks(add_up, len(y))))
+        return float(total / weight)
+
+
+class LineSearch(ABC):
+    """Exact minimiser of a loss along a constant step, for independent groups of samples.
+
+    The loss of a group, as a function of the step s, must depend on its samples through the sums of two terms only.
+    """
+
+    @abstractmethod
+    def terms(self, y: FloatArray, raw: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the two terms of each sample, of shape (n,), for one output."""
+
+    @abstractmethod
+    def minimize(self, sums: FloatArray, l2: float, l1: float) -> FloatArray:
+        """Return the step of each group that minimises its loss plus ``l2 s^2 / 2 + l1 |s|``.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (2, n_groups)
+            Weighted sums of the terms over the samples of each group.
+        l2, l1 : float
+            Regularization.
+        """
+
+
+def initial_score(
+    loss: Loss, y: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
+) -> FloatArray:
+    """Return the initial score for the samples of all workers."""
+    if communicator.size == 1:
+        return loss.initial_score(y, sample_weight)
+    if is_built_in(loss):
+        return loss.shared_initial_score(y, sample_weight, communicator)
+    return Loss.shared_initial_score(loss, y, sample_weight, communicator)  # it may override the score of a built-in
+
+
+def loss_sums(losses: FloatArray, sample_weight: FloatArray | None, rows: slice) -> tuple[float, float]:
+    """Return the weighted sum of a block's losses, and the sum of its weights."""
+    if sample_weight is None:
+        return float(losses.sum(dtype=np.float64)), float(len(losses))
+    weight = sample_weight[rows]
+    return float(losses @ weight), float(weight.sum())
+
+
+def total_sums(parts: Sequence[tuple[float, float]]) -> FloatArray:
+    """Add up pairs of sums in their order."""
+    return np.array([sum(total for total, _ in parts), sum(weight for _, weight in parts)])
+
+
+def check_range(y: FloatArray, name: str) -> None:
+    """Reject targets whose differences cannot be squared in float32, the dtype of the loop."""
+    span, (low, high) = float(np.ptp(y)) if len(y) else 0.0, _TARGET_RANGES
+    if span and not low < span < high:
+        raise ValueError(f"{name} spans {span:.3g}; rescale it to span between {low:g} and {high:g}.")
+
+
+def is_built_in(loss: Loss) -> bool:
+    """Whether a loss is one of the library's own, which model files can hold."""
+    return type(loss).__module__.rpartition(".")[0] == __name__.rpartition(".")[0]

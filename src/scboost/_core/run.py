@@ -1,0 +1,354 @@
+"""Models that grow round by round, monitored on samples that their trees do not see.
+
+Trees are grown on training samples only; held-out samples determine when to stop and how trees are weighted. A
+:class:`Run` is one growing ensemble; :func:`grow` advances one or several of them, the models of a cross-validation, in
+step, and stops them together.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from scboost._arrays import FloatArray, IntArray
+from scboost._core.loop import Boosting, Round, Settings, State, has_changing_metric, initial_state
+from scboost._core.losses import Loss
+from scboost._core.losses.base import initial_score
+from scboost._core.samples import Samples
+from scboost._core.sampling import Draws
+from scboost._core.stopping import NOT_STOPPED, EarlyStopping, Stop, StopReason
+from scboost._core.training import Training
+from scboost._engine.ensemble import Ensemble
+from scboost._engine.interface import Engine
+from scboost._runtime.context import Context
+from scboost._runtime.signals import interrupts_held
+from scboost._runtime.threads import single_threaded_blas
+
+
+class Observer(Protocol):
+    """Is notified of the rounds of a fit: progress bars, callbacks."""
+
+    def begin_round(self) -> None:
+        """Act before a round of all models."""
+
+    def end_round(self, training: Training, validation_loss: float | None) -> bool:
+        """Act after a round of all models, of which the first is given; True stops the fit."""
+
+    def end(self) -> None:
+        """Act after the last round."""
+
+
+class ValidationMetric(Protocol):
+    """A metric of raw scores to be minimised in place of the loss."""
+
+    def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return the metric of raw scores F, of shape (K, n); lower is better."""
+
+
+class Validation(Protocol):
+    """Held-out samples of a run."""
+
+    weight: float
+
+    def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
+        """Return the mean loss after a round; F are the scores of the run's own rows."""
+
+
+class Run:
+    """One ensemble that grows, a round at a time.
+
+    Parameters
+    ----------
+    samples : Samples
+        Training samples; those of weight 0 do not affect the trees, but are scored.
+    loss, settings, engine, context
+        See :class:`scboost._core.loop.Boosting`.
+    make_ensemble : callable
+        Returns an empty ensemble with the intercept given.
+    n_rounds : int
+        Number of rounds in all.
+    from_zero : bool, default=False
+        Whether to start at the raw score 0 in place of the best constant.
+    base : Ensemble, optional
+        An ensemble to continue on other samples: the new rounds start from its scores and are added to a copy of it.
+    validation : Validation, optional
+        Held-out samples.
+    resume : Training, optional
+        The training to resume.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        loss: Loss,
+        settings: Settings,
+        engine: Engine,
+        make_ensemble: Callable[[FloatArray], Ensemble],
+        n_rounds: int,
+        context: Context,
+        *,
+        from_zero: bool = False,
+        base: Ensemble | None = None,
+        validation: Validation | None = None,
+        resume: Training | None = None,
+    ) -> None:
+        self._context = context
+        settings = settings if resume is None else resume.settings
+        prior: FloatArray = np.zeros(loss.n_outputs)
+        if base is not None:
+            prior = base.intercept
+        elif not from_zero:
+            prior = initial_score(loss, samples.y, samples.weight, context.communicator)
+        # Where only differences matter, the loop works on the centred target: a large mean would cost float32 digits.
+        shift = prior[0] if loss.translation_invariant else 0.0
+        if resume is None:
+            state = initial_state(samples.weight, settings, engine, prior - shift, len(samples), n_rounds, context)
+            self.training = Training(make_ensemble(prior) if base is None else copy.deepcopy(base), state, settings)
+            if base is not None:
+                state.F[:] = base.scores(samples.X, context.n_threads) - shift
+        else:
+            self.training = resume
+            if resume.state.projector is not None and not resume.without_scores:
+                capacity = n_rounds if settings.memory is None else settings.memory
+                resume.state.projector.reserve(capacity, context.storage)
+            if resume.grown is not None:
+                resume.ensemble.reweight(*resume.grown)
+            resume.grown, resume.stop, resume.interrupted = None, NOT_STOPPED, False
+            if resume.without_scores:
+                state = initial_state(samples.weight, settings, engine, prior - shift, len(samples), n_rounds, context)
+                _replay(resume, state, samples, has_changing_metric(loss, settings), context)
+        self._validation, self._loss, self._weight = validation, loss, samples.weight
+        self._y = y = np.asarray(samples.y - shift if shift else samples.y, dtype=engine.dtype)
+        draws = None
+        if settings.random:
+            draws = Draws(samples.keys(context), settings.seed, samples.weight, context)
+        self._rounds = iter(Boosting(self.training.state, loss, y, samples.weight, settings, engine, draws, context))
+
+    @property
+    def validation_weight(self) -> float:
+        """Total weight of the held-out samples."""
+        return 0.0 if self._validation is None else self._validation.weight
+
+    def step(self) -> bool:
+        """Do one round; False if nothing is left to learn."""
+        training = self.training
+        if self._context.communicator.size > 1:
+            self._context.communicator.round = training.state.round + 1
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop checks what comes out
+            done = next(self._rounds, None)
+            if done is None:
+                training.stop = training.state.stop
+                return False
+            training.ensemble.append(done.learners, training.settings.eta)
+            training.record(done)
+            if self._validation is not None:
+                training.validation_loss.append(self._validation.loss(training.ensemble, training.state.F, done))
+        return True
+
+    def drop_diverged_round(self) -> None:
+        """Undo the last round if its scores have no finite loss: the one before had."""
+        training, state = self.training, self.training.state
+        if not state.round or len(training.loss) < state.round:  # it was undone before
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            context = self._context
+            loss = self._loss.mean(self._y, state.F, self._weight, context.communicator, context.threads)
+        if not np.isfinite(loss):
+            training.stop = state.stop = Stop(StopReason.LOSS_NOT_FINITE, loss)
+            training.ensemble.truncate(training.ensemble.n_rounds - 1)
+            training.forget_last()
+
+
+def _replay(training: Training, state: State, samples: Samples, changing_metric: bool, context: Context) -> None:
+    """Bring a fresh state to where a training stands, by the same operations on every sample."""
+    ensemble, eta = training.ensemble, training.settings.eta
+    X = ensemble.prepare(samples.X, context.n_threads)
+    scratch = np.empty_like(state.F)
+    for t in range(ensemble.n_rounds):
+        predictions = ensemble.contributions(X, t, t + 1, n_jobs=context.n_threads)[0].astype(state.F.dtype)
+        projector = state.projector
+        if projector is not None:
+            if not changing_metric:  # inner products of remembered vectors are rounded in the order they came in
+                sums = context.communicator.sum_all(*projector.local_sums(predictions, None, context.threads))
+                projector.project(predictions, None, sums, scratch, context)
+            projector.append(list(predictions), context.threads)
+        state.F += eta * predictions
+    state.round, state.first_loss = ensemble.n_rounds, training.loss[0] if training.loss else np.nan
+    training.state, training.without_scores = state, False
+
+
+class OutOfFold:
+    """Held-out samples among the samples of a run, of weight 0 there: every round scores them at no cost.
+
+    Parameters
+    ----------
+    samples : Samples
+        All samples, with their own weights.
+    held_out : ndarray of shape (m,)
+        Indices of the held-out samples.
+    loss : Loss
+        The loss.
+    context : Context
+        Context of the fit.
+    contributions : list, optional
+        Where to put the predictions of each round's learners for these samples, of shape (K, m).
+    metric : ValidationMetric, optional
+        Used in place of the loss.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        held_out: IntArray,
+        loss: Loss,
+        context: Context,
+        contributions: list[FloatArray] | None = None,
+        metric: ValidationMetric | None = None,
+    ) -> None:
+        self._held_out, self._loss, self._contributions, self._metric = held_out, loss, contributions, metric
+        self._context = context
+        own = samples.targets(held_out)
+        self._y, self._weight = own.y.astype(np.float64), own.weight
+        self.weight = own.total_weight(context.communicator)
+        self._scores: FloatArray | None = None
+        self.best_scores: FloatArray | None = None
+
+    def keep(self) -> None:
+        """Keep the scores of the newest round, of shape (K, m), as the best so far."""
+        self.best_scores = self._scores
+
+    def pointwise_loss(self, ensemble: Ensemble) -> FloatArray:
+        """Return the loss of each sample at the scores kept, of shape (m,)."""
+        if self.best_scores is None:
+            raise ValueError("no scores were kept")
+        return self._loss.pointwise_loss(self._y - self._shift(ensemble), self.best_scores.astype(np.float64))
+
+    def _shift(self, ensemble: Ensemble) -> float:
+        return float(ensemble.intercept[0]) if self._loss.translation_invariant else 0.0
+
+    def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
+        """Return the mean loss; see :class:`Validation`."""
+        if self._contributions is not None:
+            h = [np.take(learner.predictions(), self._held_out) for learner in done.learners]
+            self._contributions.append(np.stack(h))
+        shift = self._shift(ensemble)
+        self._scores = scores = F.take(self._held_out, axis=1)
+        if self._metric is not None:  # which may depend on more than differences
+            return self._metric.mean(self._y, scores.astype(np.float64) + shift, self._weight)
+        y = self._y - shift if shift else self._y
+        return self._loss.mean(y, scores, self._weight, self._context.communicator, self._context.threads)
+
+
+class ValidationSet:
+    """Validation samples of their own, scored by the newest trees of each round.
+
+    Parameters
+    ----------
+    samples : Samples
+        The validation samples.
+    loss : Loss
+        The loss.
+    context : Context
+        Context of the fit.
+    metric : ValidationMetric, optional
+        Used in place of the loss.
+    """
+
+    def __init__(self, samples: Samples, loss: Loss, context: Context, metric: ValidationMetric | None = None) -> None:
+        self._samples, self._loss, self._context, self._metric = samples, loss, context, metric
+        self.weight = samples.total_weight(context.communicator)
+        self._X: Any = None
+        self._n_rounds = 0
+
+    def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
+        """Return the mean loss; see :class:`Validation`."""
+        del F, done
+        context, samples = self._context, self._samples
+        if self._X is None:
+            self._X = ensemble.prepare(samples.X, context.n_threads)
+            self._scores = np.repeat(ensemble.intercept[:, None], len(samples), axis=1)
+        H = ensemble.contributions(self._X, first=self._n_rounds, n_jobs=context.n_threads)
+        for weights, h in zip(ensemble.weights[self._n_rounds :], H, strict=True):
+            self._scores += weights[:, None] * h  # one by one: a resumed fit must round as an uninterrupted one
+        self._n_rounds = ensemble.n_rounds
+        if self._metric is not None:
+            return self._metric.mean(samples.y, self._scores, samples.weight)
+        return self._loss.mean(samples.y, self._scores, samples.weight, context.communicator, context.threads)
+
+
+def grow(
+    runs: Sequence[Run],
+    n_rounds: int,
+    *,
+    stopping: EarlyStopping | None = None,
+    observer: Observer | None = None,
+    on_best: Callable[[], None] | None = None,
+) -> list[float]:
+    """Advance runs in step until the number of rounds is reached, nothing is left to learn or validation stops them.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Models that grow together; usually one.
+    n_rounds : int
+        Number of rounds in all, those of a resumed training included.
+    stopping : EarlyStopping, optional
+        When to stop on the held-out samples of all runs together.
+    observer : Observer, optional
+        Notified of every round.
+    on_best : callable, optional
+        Called after a round that has the lowest validation loss so far.
+
+    Returns
+    -------
+    list of float
+        Mean loss on the held-out samples of all runs together after each round; empty without such samples. After an
+        interrupt from the keyboard, the trainings keep the rounds finished so far.
+    """
+    first = runs[0].training
+    pooled = list(first.validation_loss) if len(runs) == 1 else []
+    stop = NOT_STOPPED
+    with single_threaded_blas(), interrupts_held() as interrupted:
+        while max(run.training.state.round for run in runs) < n_rounds and not stop:
+            if stopping and stopping.reached(pooled):
+                stop = Stop(StopReason.NO_IMPROVEMENT, len(pooled) - 1 - int(np.argmin(pooled)))
+                break
+            if observer is not None:
+                observer.begin_round()
+            alive = [run.step() for run in runs]
+            if not any(alive):
+                break
+            validated = [run for run in runs if run.training.validation_loss]
+            if validated:
+                losses = [run.training.validation_loss[-1] for run in validated]
+                pooled.append(float(np.average(losses, weights=[run.validation_weight for run in validated])))
+                if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
+                    on_best()
+            stop = _observed_stop(first, observer, pooled[-1] if pooled else None, interrupted)
+    if observer is not None:
+        observer.end()
+    for run in runs:
+        training = run.training
+        training.stop = stop or training.stop
+        run.drop_diverged_round()
+        training.grown = training.ensemble.weights.copy(), training.ensemble.intercept.copy()
+    return pooled
+
+
+def _observed_stop(
+    training: Training, observer: Observer | None, validation_loss: float | None, interrupted: Callable[[], bool]
+) -> Stop:
+    """Report a round; return why to stop after it, if a callback or an interrupt asks for it."""
+    stop = NOT_STOPPED
+    try:
+        if observer is not None and observer.end_round(training, validation_loss):
+            stop = Stop(StopReason.CALLBACK)
+    except KeyboardInterrupt:
+        training.interrupted = True
+    if training.interrupted or interrupted():
+        training.interrupted = True
+        stop = Stop(StopReason.INTERRUPTED)
+    return stop

@@ -1,0 +1,104 @@
+"""Why and when a fit stops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+
+class StopReason(Enum):
+    """Why a fit ended before the number of rounds asked for; the value is the message, with a place for a number."""
+
+    NOT_STOPPED = ""
+    CONSTANT_INNOVATION = "the innovation is constant: nothing is left to learn"
+    NO_SPLIT = "no tree found a split that its constraints allow"
+    LOSS_NOT_FINITE = "the training loss is {}: the learning rate or the target is too large"
+    LEAF_NOT_FINITE = "a leaf value is not finite: the learning rate or the target is too large"
+    NO_IMPROVEMENT = "validation loss did not improve in {} rounds"
+    CALLBACK = "a callback asked to stop"
+    INTERRUPTED = "interrupted from the keyboard"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A stop reason with the number that belongs to it.
+
+    Attributes
+    ----------
+    reason : StopReason
+        Why the fit ended.
+    value : float or None
+        Loss or number of rounds, for the message.
+    """
+
+    reason: StopReason = StopReason.NOT_STOPPED
+    value: float | None = None
+
+    def __bool__(self) -> bool:
+        return self.reason is not StopReason.NOT_STOPPED
+
+    @property
+    def message(self) -> str:
+        """The reason as text; empty if the fit was not stopped."""
+        return self.reason.value.format(self.value)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether scores or leaf values were not finite."""
+        return self.reason in (StopReason.LOSS_NOT_FINITE, StopReason.LEAF_NOT_FINITE)
+
+
+NOT_STOPPED = Stop()
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """When to stop on a validation set.
+
+    Attributes
+    ----------
+    patience : int
+        Stop if the last ``patience`` rounds brought no improvement by more than ``tol``.
+    tol : float
+        Smallest decrease of the validation loss that counts.
+    share : float, default=0.0
+        Patience as a share of the best round so far, where that is more: small learning rates need more rounds.
+    """
+
+    patience: int
+    tol: float
+    share: float = 0.0
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether to stop, given the validation loss after each round so far."""
+        best, lowest = 0, np.inf
+        for i, value in enumerate(losses, start=1):
+            if value < lowest - self.tol:
+                best = i
+            lowest = min(lowest, value)
+        return len(losses) - best >= max(self.patience, self.share * best)
+
+
+@dataclass(frozen=True)
+class ComparedStopping(EarlyStopping):
+    """When to stop a candidate that must beat a reference model.
+
+    Attributes
+    ----------
+    reference : tuple of float
+        Validation losses of the reference model after each round.
+    n_worse : int
+        Stop if the candidate was worse than the reference in each of this many rounds.
+    """
+
+    reference: tuple[float, ...] = ()
+    n_worse: int = 1
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether to stop, given the validation loss after each round so far."""
+        compared = list(zip(losses, self.reference, strict=False))[-self.n_worse :]
+        behind = len(compared) == self.n_worse and all(own > other for own, other in compared)
+        return (behind and len(losses) <= len(self.reference)) or super().reached(losses)

@@ -1,0 +1,91 @@
+"""A model in training: the ensemble, the state of the loop and the log of the rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scboost._arrays import FloatArray
+from scboost._core.loop import Round, Settings, State
+from scboost._core.stopping import NOT_STOPPED, Stop
+from scboost._engine.ensemble import Ensemble
+from scboost._engine.interface import TreeOptions
+
+
+@dataclass
+class Training:
+    """An ensemble with the log of its rounds: everything a later fit needs to resume.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The learners.
+    state : State
+        Where the loop stands.
+    settings : Settings
+        Settings of the loop, those of the first round for all rounds.
+    loss, validation_loss : list of float
+        Mean loss before each round on the training samples, and after each round on the validation set.
+    components, energy_kept, energy_removed : list of float
+        k, the share of the history's energy in these directions, and the share of the residual's energy that lies in
+        their span, each round; means over the outputs.
+    stop : Stop
+        Why the loop ended before the number of rounds asked for.
+    interrupted : bool
+        Whether that was an interrupt from the keyboard.
+    grown : tuple of (weights, intercept) or None
+        Those of the ensemble when the loop ended: what to return to before resuming, if it was re-weighted since.
+    shift : list of float
+        Shift of the scores of each output, estimated out of fold and applied after the last round; empty for none.
+    scale : list of float
+        Factor of all learners, estimated out of fold and applied after the last round; empty for 1.
+    options : TreeOptions
+        Options of the trees.
+    without_scores : bool
+        Whether the state lacks scores and histories, as in the checkpoint of a distributed fit: they are recomputed
+        from the learners before resuming.
+    """
+
+    ensemble: Ensemble
+    state: State
+    settings: Settings
+    loss: list[float] = field(default_factory=list)
+    validation_loss: list[float] = field(default_factory=list)
+    components: list[float] = field(default_factory=list)
+    energy_kept: list[float] = field(default_factory=list)
+    energy_removed: list[float] = field(default_factory=list)
+    stop: Stop = NOT_STOPPED
+    interrupted: bool = False
+    grown: tuple[FloatArray, FloatArray] | None = None
+    shift: list[float] = field(default_factory=list)
+    scale: list[float] = field(default_factory=list)
+    options: TreeOptions = field(default_factory=TreeOptions)
+    without_scores: bool = False
+
+    def record(self, done: Round) -> None:
+        """Add a round's numbers to the log."""
+        self.loss.append(done.loss)
+        parts = done.projections
+        n = len(parts) or 1
+        self.components.append(sum(p.k for p in parts) / n)
+        self.energy_kept.append(sum(p.energy_kept for p in parts) / n)
+        self.energy_removed.append(sum(p.share for p in parts) / n)
+
+    def forget_last(self) -> None:
+        """Take the last round's numbers from the log."""
+        for column in (self.loss, self.validation_loss, self.components, self.energy_kept, self.energy_removed):
+            del column[-1:]
+
+    def log(self) -> dict[str, FloatArray]:
+        """Return the log as columns of equal length, one entry a round."""
+        columns = {
+            "round": np.arange(1, len(self.loss) + 1),
+            "loss": np.array(self.loss),
+            "components": np.array(self.components),
+            "energy_kept": np.array(self.energy_kept),
+            "energy_removed": np.array(self.energy_removed),
+        }
+        if self.validation_loss:
+            columns["validation_loss"] = np.array(self.validation_loss)
+        return columns

@@ -1,0 +1,128 @@
+"""The interface of tree engines: grow one learner per output on a target, with the leaf of every training sample.
+
+An engine knows neither the loss nor the history.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray, IntArray
+
+
+@dataclass
+class Learner:
+    """One grown learner.
+
+    Attributes
+    ----------
+    leaf : ndarray of shape (n,) or None
+        Leaf of each training sample, numbered from 0; None if the learner has no leaves.
+    values : ndarray
+        Value of each leaf as the engine fitted it, of shape (n_leaves,); predictions of the training samples, of
+        shape (n,), if the learner has no leaves.
+    model : object
+        What the ensemble keeps: a decoded XGBoost tree, or a fitted regressor.
+    nodes : ndarray of shape (n_leaves,) or None
+        Node index of each leaf in ``model``.
+    """
+
+    leaf: IntArray | None
+    values: FloatArray
+    model: Any
+    nodes: IntArray | None
+
+    def predictions(self) -> FloatArray:
+        """Return the value of each training sample, of shape (n,)."""
+        return self.values if self.leaf is None else self.values.take(self.leaf)
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """What selection by cross-validation may change about the trees of a model.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Indices of the features that trees may use; empty for all.
+    subset_splits : bool
+        Whether a categorical split may separate any subset of categories, or one category from the rest.
+    max_depth : int or None
+        Maximum depth of a tree; None for no limit.
+    """
+
+    features: tuple[int, ...] = ()
+    subset_splits: bool = False
+    max_depth: int | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the samples of all workers that an engine may need to scale its target.
+
+    Attributes
+    ----------
+    energy : ndarray of shape (K,)
+        Sum of the sample weights times the squared unweighted targets.
+    hessian : float
+        Sum of the Hessians over samples and outputs.
+    """
+
+    energy: FloatArray
+    hessian: float
+
+
+class Engine(ABC):
+    """Grows learners on a fixed training matrix.
+
+    Attributes
+    ----------
+    dtype : numpy dtype
+        Type of the vectors that go in and come out. Predictions are exact in it.
+    uses_seed : bool
+        Whether the seed matters.
+    samples_features : bool
+        Whether each round sees other features, so that a round without a split need not be the last.
+    """
+
+    dtype: npt.DTypeLike
+    uses_seed: bool = True
+    samples_features: bool = False
+
+    @abstractmethod
+    def grow(self, target: FloatArray, hessian: FloatArray, seed: int, totals: Totals) -> list[Learner]:
+        """Grow one learner for each output.
+
+        Parameters
+        ----------
+        target, hessian : ndarray of shape (K, n)
+            The learner minimises ``sum(hessian * (target / hessian - h)^2)``. Samples left out of a subsample have
+            both at 0. The engine may overwrite the target.
+        seed : int
+            Seed of everything random in this round.
+        totals : Totals
+            Sums over the samples of all workers.
+        """
+
+    def fork(self) -> Engine:
+        """Return an engine that starts anew on the same training matrix."""
+        return self
+
+    def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
+        """Make recomputed leaf values obey the engine's constraints.
+
+        Parameters
+        ----------
+        learner : Learner
+            A learner of this engine.
+        values : ndarray of shape (n_leaves,)
+            The new value of each leaf.
+        hessian : ndarray of shape (n,)
+            Hessians of the training samples, times their weights.
+        """
+        del learner, hessian
+        return values

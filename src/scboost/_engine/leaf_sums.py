@@ -1,0 +1,39 @@
+"""Sums over the samples of each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scboost._arrays import FloatArray, IntArray
+from scboost._runtime.threads import SERIAL, Threads
+
+
+def leaf_sums(
+    leaf: IntArray,
+    n_leaves: int,
+    vectors: Sequence[FloatArray],
+    sample_weight: FloatArray | None,
+    threads: Threads = SERIAL,
+) -> FloatArray:
+    """Return weighted sums of vectors in each leaf, of shape (vectors, n_leaves), in float64.
+
+    By blocks, whose conversion to float64 stays in cache.
+    """
+
+    def add_up(rows: slice) -> FloatArray:
+        weight = None if sample_weight is None else sample_weight[rows]
+        weighted = [v[rows] if weight is None else v[rows] * weight for v in vectors]
+        if compiled is not None and len(weighted) == 2:
+            pair = np.zeros((2, n_leaves))
+            compiled.leaf_sums(leaf[rows], *weighted, pair)
+            return pair
+        indices = leaf[rows].astype(np.intp, copy=False)
+        return np.array([np.bincount(indices, weights=v, minlength=n_leaves) for v in weighted])
+
+    compiled = threads.kernels(leaf)
+    sums = np.zeros((len(vectors), n_leaves))
+    for block in threads.map_blocks(add_up, len(leaf)):
+        sums += block
+    return sums

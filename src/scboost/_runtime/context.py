@@ -1,0 +1,33 @@
+"""The context of a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._runtime.storage import IN_MEMORY, Storage
+from scboost._runtime.threads import SERIAL, Threads
+
+
+@dataclass(frozen=True)
+class Context:
+    """Resources of a fit, passed explicitly to everything that needs them.
+
+    Attributes
+    ----------
+    communicator : Communicator
+        The other workers of a distributed fit.
+    threads : Threads
+        Threads for passes over the samples.
+    storage : Storage
+        Where long vectors live.
+    """
+
+    communicator: Communicator = SINGLE_PROCESS
+    threads: Threads = SERIAL
+    storage: Storage = IN_MEMORY
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads."""
+        return self.threads.n_threads

@@ -1,0 +1,45 @@
+"""Where the long vectors of a fit live: in memory or in temporary files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Storage:
+    """Allocates arrays that live as long as a fit.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Folder for memory-mapped temporary files; in memory if not given.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return an array of zeros."""
+        if self._folder is None or not np.prod(shape):
+            return np.zeros(shape, dtype=dtype)
+        with TemporaryFile(dir=self._folder) as file:  # unlinked: gone when the last array on it is
+            return np.asarray(np.memmap(file, dtype=dtype, mode="w+", shape=shape))
+
+    def stored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a copy of an array."""
+        copy = self.zeros(array.shape, array.dtype)
+        copy[...] = array
+        return copy
+
+
+IN_MEMORY = Storage()
+"""Arrays in memory."""
+
+
+def in_files(array: npt.NDArray[Any]) -> bool:
+    """Whether a storage has put an array into a file."""
+    return isinstance(array.base, np.memmap)

@@ -1,1 +1,0 @@
-"""The method: losses, history and its projection, learners, the loop, training."""
