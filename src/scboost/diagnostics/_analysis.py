@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from scboost.diagnostics._predictions import Predictions, predict_from_margin
 from scboost.diagnostics._redundancy import RedundancyReport, make_report
 from scboost.diagnostics._registry import read_ensemble
 from scboost.diagnostics._scores import Score, compute_scores
-from scboost.diagnostics._statistics import collect_statistics
+from scboost.diagnostics._statistics import matrix_statistics
 from scboost.diagnostics._target import check_length
 from scboost.diagnostics._tree_matrix import BLOCK_SIZE, EnsembleReader, TreeMatrix, take_samples
 
@@ -119,7 +119,7 @@ def analyze(
         X_some, y_some = _subsample(X_some, check_length(y_some, X_some.shape[0]), MAX_SAMPLES, rng)
         in_training = _predict(model, X_some, y_some, reader.matrix(X_some, np.float32, BLOCK_SIZE))
         training_scores = compute_scores(in_training, seed)
-    redundancy = make_report(collect_statistics(reader, X, comparable), type(model).__name__ if name is None else name)
+    redundancy = make_report(matrix_statistics(trees, comparable), type(model).__name__ if name is None else name)
     counts = _class_counts(trees, predictions)
     return Analysis(
         facts=_facts(model, reader, redundancy, len(counts)),
@@ -145,10 +145,19 @@ def _subsample(X: Any, y: Any, size: int, rng: np.random.Generator) -> tuple[Any
     return take_samples(X, rows), None if y is None else y[rows]
 
 
-def _predict(model: Any, X: Any, y: npt.NDArray[Any], trees: TreeMatrix) -> Predictions:
+class _Predictor(Protocol):
+    def predict(self, X: Any, /) -> Any: ...
+
+
+class _Estimator(Protocol):
+    def get_params(self, *, deep: bool) -> dict[str, Any]: ...
+
+
+def _predict(model: object, X: Any, y: npt.NDArray[Any], trees: TreeMatrix) -> Predictions:
     """Predict from the raw score, or by the model itself where its raw score is not on the scale of y."""
     if trees.on_target_scale:
         return predict_from_margin(trees, trees.margin(), y)
+    model = cast("_Predictor", model)
     return Predictions(np.asarray(y, np.float64), np.asarray(model.predict(X), np.float64).ravel(), None, None)
 
 
@@ -181,11 +190,11 @@ def _facts(model: object, reader: EnsembleReader, redundancy: RedundancyReport, 
     )
 
 
-def _changed_parameters(model: Any) -> dict[str, str]:
+def _changed_parameters(model: object) -> dict[str, str]:
     """Return the parameters that differ from the defaults of the class; boosters have none."""
     try:
-        default = type(model)().get_params(deep=False)
-        current = model.get_params(deep=False)
+        default = cast("_Estimator", type(model)()).get_params(deep=False)
+        current = cast("_Estimator", model).get_params(deep=False)
     except (AttributeError, TypeError):
         return {}
     changed = {key: repr(value) for key, value in current.items() if repr(value) != repr(default.get(key))}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scboost._arrays import ArrayLike
-from scboost.diagnostics._analysis import Analysis, analyze
-from scboost.diagnostics._plots import require_matplotlib
+
+if TYPE_CHECKING:
+    from scboost.diagnostics._analysis import Analysis
 
 
 class Report:
@@ -102,5 +103,8 @@ def report(
     >>> "trees are enough" in found.html()
     True
     """
+    from scboost.diagnostics._analysis import analyze
+    from scboost.diagnostics._plots import require_matplotlib
+
     require_matplotlib()
     return Report(analyze(model, X, y, X_train, y_train, name=name, seed=random_state))

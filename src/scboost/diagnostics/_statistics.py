@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from scboost._arrays import ArrayLike, FloatArray
+from scboost._arrays import ArrayLike, FloatArray, blocks
 from scboost.diagnostics import _measures as measures
 from scboost.diagnostics._target import check_length, encode_target
 from scboost.diagnostics._tree_matrix import BLOCK_SIZE, EnsembleReader, TreeMatrix
@@ -138,6 +139,14 @@ def collect_statistics(ensemble: EnsembleReader, X: Any, y: ArrayLike | None = N
     X = ensemble.check(X)
     target = None if y is None else check_length(y, X.shape[0])
     return combine(
-        Statistics.of_block(trees, None if target is None else target[i * BLOCK_SIZE : (i + 1) * BLOCK_SIZE])
-        for i, trees in enumerate(ensemble.matrices(X, np.float32))
+        Statistics.of_block(trees, None if target is None else target[rows])
+        for rows, trees in zip(blocks(X.shape[0], BLOCK_SIZE), ensemble.matrices(X, np.float32), strict=True)
+    )
+
+
+def matrix_statistics(trees: TreeMatrix, y: npt.NDArray[Any] | None = None) -> Statistics | None:
+    """Return :func:`collect_statistics` of a tree matrix that is in memory."""
+    return combine(
+        Statistics.of_block(replace(trees, H=trees.H[rows]), None if y is None else y[rows])
+        for rows in blocks(len(trees.H), BLOCK_SIZE)
     )
