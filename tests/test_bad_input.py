@@ -94,7 +94,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input(case, monkeypatch):
+def test_invalid_input_raises_an_error_that_names_it(case, monkeypatch):
     model, given, words = CASES[case]
     grown = []
     monkeypatch.setattr(XGBoostEngine, "grow", lambda *_: grown.append(1))
@@ -114,7 +114,7 @@ def test_missing_labels_of_pandas(cls):
         cls(**FAST).fit(X, labels)
 
 
-def test_drift_of_columns_between_fit_and_predict():
+def test_predict_rejects_other_features_than_fit():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 3] > 0, "up", "down"))
     model = SCBoostRegressor(**FAST).fit(table, y)
@@ -133,7 +133,7 @@ def test_drift_of_columns_between_fit_and_predict():
             model.fit(table, y, X_val=rows, y_val=y)
 
 
-def test_sparse_rows_of_a_learner_that_takes_none():
+def test_sparse_input_needs_an_estimator_that_supports_it():
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = SCBoostRegressor(**FAST, estimator=HistGradientBoostingRegressor(), leaf_rule="mean", colsample_bytree=1.0)
@@ -141,7 +141,7 @@ def test_sparse_rows_of_a_learner_that_takes_none():
         model.fit(sparse.csr_array(X), y)
 
 
-def test_constraints_of_fitted_tables_by_name_need_names():
+def test_constraints_by_name_need_feature_names():
     for name in ("monotone_constraints", "interaction_constraints"):
         value = {"a": 1} if name.startswith("mono") else [["a", "b"]]
         with pytest.raises(ValueError, match=f"{name} refers to columns by name"):

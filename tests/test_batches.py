@@ -70,7 +70,7 @@ def copy_of(estimator):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_batches_give_the_model_of_all_rows_at_once(name, tmp_path):
+def test_batches_give_the_model_of_data_in_memory(name, tmp_path):
     estimator, y, weight = named(name)
     X = rounded()[0]
     at_once = copy_of(estimator).fit(X, y, weight)
@@ -81,7 +81,7 @@ def test_batches_give_the_model_of_all_rows_at_once(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_tables_with_categories_that_not_every_batch_has(tmp_path):
+def test_batches_may_lack_categories_of_other_batches(tmp_path):
     pd = pytest.importorskip("pandas")
     X, y = rounded()
     table = pd.DataFrame(X, columns=list("abcdef"))
@@ -95,7 +95,7 @@ def test_tables_with_categories_that_not_every_batch_has(tmp_path):
     assert_same_model(batched, at_once, table)
 
 
-def test_sparse_rows(tmp_path):
+def test_sparse_batches_give_the_model_of_sparse_data(tmp_path):
     X, y = rounded()
     S = sparse.csr_matrix(np.nan_to_num(X) * (X > 0))
     estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0)
@@ -104,7 +104,7 @@ def test_sparse_rows(tmp_path):
     assert_same_model(batched, estimator.fit(S, y), S)
 
 
-def test_a_folder_of_parquet_files(tmp_path):
+def test_from_parquet_reads_a_folder(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -143,7 +143,7 @@ def test_a_folder_of_parquet_files(tmp_path):
         {"n_estimators": 10, "weighting": "nonnegative"},
     ],
 )
-def test_validation_rows_may_be_in_batches(params, n_batches, tmp_path):
+def test_validation_set_may_be_batches(params, n_batches, tmp_path):
     X, y = rounded()
     X_val, y_val = rounded(n=700, seed=1)
     estimator = SCBoostClassifier(n_jobs=1, random_state=0, **params)

@@ -79,7 +79,7 @@ CASES = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_without_projection_it_is_xgboosts_own_boosting(name, weighted, seed):
+def test_without_projection_equals_xgboost(name, weighted, seed):
     # Equality may fail where two splits have the same gain up to float32; the data are continuous so that none has.
     loss, make, params = CASES[name]
     X, y = make(n=800, seed=seed)
@@ -138,7 +138,7 @@ def test_the_innovation_is_orthogonal_to_every_remembered_learner():
         assert round_.projections[0].k == min(t, 3)
 
 
-def test_one_step_of_the_loop_lowers_the_energy_as_the_identity_says():
+def test_innovation_energy_falls_by_at_least_the_explained_part():
     # Squared loss, alpha = 1: q is orthogonal to history, and so is the learner's part outside of it.
     X, y = real_target(n=150)
     settings = replace(PAPER, alpha=1.0, eta=1.0)
@@ -219,7 +219,7 @@ def test_a_share_gamma_of_the_historical_component_is_removed(gamma):
 
 @pytest.mark.parametrize("leaf_rule", ["mean", "newton"])
 @pytest.mark.parametrize("kind", ["xgboost", "scikit-learn"])
-def test_nothing_left_to_learn_stops_with_a_reason(kind, leaf_rule):
+def test_fit_stops_with_a_reason_if_no_split_is_found(kind, leaf_rule):
     # The target has three values, which one column tells apart: the first tree learns it, and full projection then
     # leaves rounding errors, on which no further tree may be grown.
     X = np.column_stack([np.repeat([0.0, 1.0, 2.0], 20), np.random.default_rng(0).normal(size=60)])
@@ -233,7 +233,7 @@ def test_nothing_left_to_learn_stops_with_a_reason(kind, leaf_rule):
 
 
 @pytest.mark.parametrize("make", [XGBoostEngine, None])
-def test_no_residual_stops_before_the_first_tree(make):
+def test_zero_residual_stops_before_the_first_tree(make):
     X, _ = real_target()
     engine = XGBoostEngine(X, 1, PARAMS) if make else sklearn_trees(X)
     done, state = run(SquaredLoss(), X, np.zeros(300), PAPER, 3, engine=engine)
@@ -251,7 +251,7 @@ def test_a_constant_residual_is_a_step_for_trees_without_a_split(make):
 
 
 @pytest.mark.parametrize(("loss", "y"), [(SquaredLoss(), 1000.0), (LogisticLoss(), 0.0)])
-def test_a_start_far_from_the_mean_is_left_by_roots(loss, y):
+def test_trees_without_splits_move_a_score_far_from_the_mean(loss, y):
     # Few rows differ from the others, so that no split is allowed at the start.
     X, _ = real_target()
     target = np.full(300, y)
@@ -291,7 +291,7 @@ def test_a_stopped_loop_stays_stopped():
     nu=st.sampled_from([0.0, 0.5]),
     name=st.sampled_from(["logistic", "softmax"]),
 )
-def test_a_loop_that_is_taken_up_again_does_not_notice(first, gamma, memory, subsample, nu, name):
+def test_resumed_loop_equals_uninterrupted_loop(first, gamma, memory, subsample, nu, name):
     loss, make, _ = CASES[name]
     X, y = make(n=200)
     settings = replace(PLAIN, gamma=gamma, memory=memory, subsample=subsample, nu=nu)
@@ -321,7 +321,7 @@ class Recorded(XGBoostEngine):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_exploration_falls_with_the_root_of_the_loss_where_there_are_classes(name):
+def test_exploration_decreases_with_the_square_root_of_the_log_loss(name):
     loss, make, _ = CASES[name]
     X, y = make(n=400)
     settings = replace(PLAIN, nu=0.7)
@@ -353,7 +353,7 @@ def test_row_sampling_follows_the_seed():
     assert not np.array_equal(rounds[0][0], rounds[1][0])
 
 
-def test_every_round_draws_its_own_rows():
+def test_every_round_draws_a_new_subsample():
     X, y = two_classes(n=1000)
     drawn = []
 
@@ -426,7 +426,7 @@ def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
 
 
 @pytest.mark.usefixtures("any_rows_on_threads")
-def test_nobody_waits_for_threads_that_have_not_begun():
+def test_map_blocks_does_not_wait_for_busy_threads():
     free = threading.Event()
     threads = Threads(3)
     threads.map_blocks(lambda rows: None, 20, 7)

@@ -31,7 +31,7 @@ def assert_calibrated(y, p, excess):
     assert calibration_error(y, p) < perfect + excess
 
 
-def test_the_measure_knows_a_perfect_and_a_wrong_model():
+def test_calibration_error_separates_calibrated_from_uncalibrated():
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     y = (rng.random(20_000) < p).astype(float)
@@ -40,13 +40,13 @@ def test_the_measure_knows_a_perfect_and_a_wrong_model():
 
 
 @pytest.mark.parametrize("params", [{}, {"n_estimators": 40, "weighting": "nonnegative"}], ids=str)
-def test_probabilities_of_unseen_tumours(params):
+def test_breast_cancer_probabilities_are_calibrated(params):
     X, y = load_breast_cancer(return_X_y=True)
     assert_calibrated(y, unseen_probabilities(X, y, **params), excess=0.03)
 
 
 @pytest.mark.parametrize("name", ["adult_train", "sick", "credit_g"])
-def test_probabilities_of_unseen_rows_of_real_tables(shared_data, name):
+def test_probabilities_on_real_data_are_calibrated(shared_data, name):
     pd = pytest.importorskip("pandas")
     frame = pd.read_parquet(shared_data / f"{name}.parquet")
     frame = frame.sample(min(len(frame), 4000), random_state=0)
@@ -54,7 +54,7 @@ def test_probabilities_of_unseen_rows_of_real_tables(shared_data, name):
     assert_calibrated(y, unseen_probabilities(frame, y), excess=0.02)
 
 
-def test_training_residuals_balance():
+def test_mean_training_residual_is_near_zero():
     X, y = load_breast_cancer(return_X_y=True)
     for weight in (None, np.where(y, 3.0, 1.0)):
         model = SCBoostClassifier(n_estimators=50, n_jobs=1, random_state=0).fit(X, y, sample_weight=weight)
@@ -62,7 +62,7 @@ def test_training_residuals_balance():
         assert abs(residual) < 0.005
 
 
-def test_weights_balance_the_rows_they_are_learnt_on():
+def test_weighted_trees_match_the_mean_of_their_validation_set():
     """The free intercept makes the mean probability the observed share; the constant start does it before any tree."""
     X, y = two_classes()
     new_X, new_y = two_classes(seed=1)

@@ -30,7 +30,7 @@ def _listed(node):
             yield from _listed(child)
 
 
-def test_groups_part_several_categories_and_one_parts_one():
+def test_subset_splits_separate_several_categories_and_one_vs_rest_one():
     X, member, _ = levels(300, 3000)
     few = {"n_estimators": 5, "max_leaves": 4, "learning_rate": 0.5, "random_state": 0, "n_jobs": 1}
     groups, one = (SCBoostClassifier(**few, categorical_splits=way).fit(X, member) for way in ("subset", "one-vs-rest"))
@@ -43,7 +43,7 @@ def test_groups_part_several_categories_and_one_parts_one():
 @pytest.mark.parametrize(
     ("make", "cls", "expected"), [(grouped, SCBoostRegressor, "subset"), (by_chance, SCBoostClassifier, "one-vs-rest")]
 )
-def test_held_out_rows_choose(make, cls, expected):
+def test_categorical_splits_are_selected_by_cross_validation(make, cls, expected):
     X, y = make()
     models = {way: cls(**QUICK, categorical_splits=way).fit(X, y) for way in ("auto", "one-vs-rest", "subset")}
     assert {way: model.categorical_splits_ for way, model in models.items()} == {
@@ -57,12 +57,12 @@ def test_held_out_rows_choose(make, cls, expected):
     assert scores["auto"] == scores[expected]
 
 
-def test_only_columns_of_categories_are_told_of():
+def test_categorical_splits_attribute_needs_categorical_features():
     X, y = grouped()
     assert not hasattr(SCBoostRegressor(n_estimators=5).fit(X[["x"]], y), "categorical_splits_")
 
 
-def test_fold_models_that_are_kept_split_as_chosen(tmp_path):
+def test_kept_fold_models_use_the_selected_categorical_splits(tmp_path):
     X, y = grouped()
     model = SCBoostRegressor(**QUICK, preset="best").fit(X, y)
     assert model.categorical_splits_ == "subset"

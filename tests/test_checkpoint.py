@@ -50,7 +50,7 @@ def fit(case, **params):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_resumed_fit_is_the_same_to_every_bit(case, tmp_path):
+def test_resumed_fit_is_bit_identical(case, tmp_path):
     checkpoint = Checkpoint(tmp_path / "model", every=5)
     whole = fit(case, callbacks=[checkpoint])
     resumed = checkpoint.load()
@@ -63,7 +63,7 @@ def test_a_resumed_fit_is_the_same_to_every_bit(case, tmp_path):
     np.testing.assert_equal(resumed.training_log_, whole.training_log_)
 
 
-def test_a_resumed_fit_whose_rounds_validation_rows_choose_stops_where_the_whole_does(tmp_path):
+def test_resumed_fit_stops_early_where_the_uninterrupted_fit_does(tmp_path):
     X, y = two_classes()
     rows = {"X": X[:200], "y": y[:200], "X_val": X[200:], "y_val": y[200:]}
     checkpoint = Checkpoint(tmp_path / "model", every=7)
@@ -75,7 +75,7 @@ def test_a_resumed_fit_whose_rounds_validation_rows_choose_stops_where_the_whole
     np.testing.assert_equal(resumed.training_log_, model.training_log_)
 
 
-def test_a_resumed_fit_of_a_median_is_shifted_as_the_whole_is(tmp_path):
+def test_resumed_fit_of_a_median_has_the_same_intercept(tmp_path):
     X, y = real_target()
     checkpoint = Checkpoint(tmp_path / "model", every=5)
     params = {
@@ -105,7 +105,7 @@ def test_the_file_holds_plain_arrays_and_a_model(tmp_path):
     assert b"pickle" not in content
 
 
-def test_a_long_memory_takes_the_space_of_the_rounds_done(tmp_path):
+def test_checkpoint_size_grows_with_rounds_done_not_with_memory(tmp_path):
     short, long = tmp_path / "short", tmp_path / "long"
     fit("classes", callbacks=[Checkpoint(short, every=12)])
     cls, own, data = CASES["classes"]
@@ -114,7 +114,7 @@ def test_a_long_memory_takes_the_space_of_the_rounds_done(tmp_path):
     assert abs(long.stat().st_size - short.stat().st_size) < 1000
 
 
-def test_every_flipped_bit_is_corruption(tmp_path):
+def test_every_flipped_bit_of_a_checkpoint_is_detected(tmp_path):
     path = tmp_path / "model"
     fit("binary", callbacks=[Checkpoint(path, every=6)])
     data = path.read_bytes()
@@ -131,7 +131,7 @@ def test_every_flipped_bit_is_corruption(tmp_path):
             Checkpoint(path).load()
 
 
-def test_an_old_pickle_is_not_opened(tmp_path):
+def test_pickled_checkpoints_are_rejected(tmp_path):
     import pickle
 
     path = tmp_path / "model"
@@ -178,7 +178,7 @@ def test_another_version_of_xgboost_is_refused_unless_asked_for(tmp_path, monkey
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
 
 
-def test_a_full_disk_costs_a_warning(tmp_path):
+def test_full_disk_warns_and_the_fit_continues(tmp_path):
     path = tmp_path / "model"
     fit("binary", callbacks=[Checkpoint(path, every=12)])
     before = path.read_bytes()
@@ -196,7 +196,7 @@ def test_a_full_disk_costs_a_warning(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of the shell")
-def test_a_limit_on_the_size_of_files_costs_a_warning(tmp_path):
+def test_file_size_limit_warns_and_the_fit_continues(tmp_path):
     code = """
 import resource, signal, sys, warnings
 import numpy as np
@@ -216,7 +216,7 @@ print(model.n_estimators_, len(caught), "could not be written" in str(caught[0].
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_goes_away_costs_a_warning(tmp_path):
+def test_removed_folder_warns_and_the_fit_continues(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     leave = lambda model: model.n_estimators_ == 1 and folder.rmdir()  # noqa: E731
@@ -224,7 +224,7 @@ def test_a_folder_that_goes_away_costs_a_warning(tmp_path):
         fit("binary", callbacks=[leave, Checkpoint(folder / "model", every=7)])
 
 
-def test_what_cannot_work_is_said_before_the_first_round(tmp_path):
+def test_impossible_checkpoints_raise_before_the_first_round(tmp_path):
     rounds = []
     with pytest.raises(FileNotFoundError, match=r"folder of the checkpoint '.*missing.model' does not exist"):
         fit("binary", callbacks=[rounds.append, Checkpoint(tmp_path / "missing" / "model")])
@@ -241,7 +241,7 @@ def test_what_cannot_work_is_said_before_the_first_round(tmp_path):
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5, "3", True, None])
-def test_a_number_of_rounds_is_whole(every, tmp_path):
+def test_every_must_be_an_integer(every, tmp_path):
     with pytest.raises(ValueError, match=r"every=.* must be a whole number of rounds"):
         Checkpoint(tmp_path / "model", every=every)
 
@@ -256,7 +256,7 @@ def test_a_symbolic_link_is_followed(tmp_path):
     assert Checkpoint(link).load().n_estimators_ == 12
 
 
-def test_no_memory_of_the_process_is_written(tmp_path):
+def test_checkpoint_contains_no_uninitialized_memory(tmp_path):
     """Rows of the history that are not in use yet once held whatever the allocator had last."""
     marker = b"these bytes are nobody's business"
     junk = [np.frombuffer(marker * 20000, np.uint8).copy() for _ in range(50)]

@@ -24,13 +24,13 @@ def chosen(choice):
     return X, y, model
 
 
-def test_nothing_is_chosen_without_folds(choice):
+def test_nothing_is_selected_without_cross_validation(choice):
     X, y = choice.make()
     model = choice.cls(**{**QUICK, "cv": "auto"}, n_estimators=5).fit(X, y)
     assert getattr(model, choice.attribute, None) == choice.otherwise
 
 
-def test_rows_in_batches_give_the_model_of_rows_in_memory(choice, chosen, tmp_path):
+def test_batches_select_the_model_of_data_in_memory(choice, chosen, tmp_path):
     X, y, model = chosen
     parts = np.array_split(np.arange(len(y)), 3)
     batches = Batches(lambda: ((some_rows(X, rows), y[rows]) for rows in parts), folder=tmp_path)
@@ -39,7 +39,7 @@ def test_rows_in_batches_give_the_model_of_rows_in_memory(choice, chosen, tmp_pa
     np.testing.assert_array_equal(predictions(other, X), predictions(model, X))
 
 
-def test_a_resumed_fit_keeps_what_was_chosen(choice, chosen, tmp_path):
+def test_resumed_fit_keeps_the_selection(choice, chosen, tmp_path):
     X, y, model = chosen
     checkpoint = Checkpoint(tmp_path / "model", every=11)
     choice.cls(**QUICK, callbacks=[checkpoint]).fit(X, y)
@@ -50,7 +50,7 @@ def test_a_resumed_fit_keeps_what_was_chosen(choice, chosen, tmp_path):
     np.testing.assert_array_equal(predictions(resumed, X), predictions(model, X))
 
 
-def test_the_model_file_tells_what_was_chosen(choice, chosen, tmp_path):
+def test_model_file_keeps_the_selection(choice, chosen, tmp_path):
     X, _, model = chosen
     model.save_model(tmp_path / "model.ubj")
     loaded = load_model(tmp_path / "model.ubj")

@@ -61,7 +61,7 @@ def all_checks():
 
 @pytest.mark.filterwarnings("ignore:The model has no trees")  # of a handful of rows
 @pytest.mark.parametrize(("estimator", "check"), list(all_checks()))
-def test_scikit_learns_checks(estimator, check):
+def test_passes_check_estimator(estimator, check):
     check(clone(estimator))
 
 
@@ -88,21 +88,21 @@ def other_checks():
 
 @pytest.mark.filterwarnings("ignore:The model has no trees")  # of a handful of rows
 @pytest.mark.parametrize(("estimator", "check"), list(other_checks()))
-def test_scikit_learns_checks_of_variants(estimator, check):
+def test_variants_pass_check_estimator(estimator, check):
     check(clone(estimator))
 
 
 # --- the model -------------------------------------------------------------------------------------
 
 
-def test_it_learns():
+def test_score_on_synthetic_data_beats_chance():
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     model = SCBoostClassifier(n_estimators=50, n_jobs=1, random_state=0).fit(X_train, y_train)
     assert roc_auc_score(y_test, model.predict_proba(X_test)[:, 1]) > 0.98
 
 
-def test_it_learns_real_data(shared_data):
+def test_score_on_real_data_is_high(shared_data):
     pandas = pytest.importorskip("pandas")
     table = pandas.read_parquet(shared_data / "phoneme.parquet")
     y = table.iloc[:, -1].to_numpy()
@@ -114,7 +114,7 @@ def test_it_learns_real_data(shared_data):
 
 @every_variant
 @pytest.mark.parametrize("many", [False, True])
-def test_the_ways_to_predict_agree(params, many):
+def test_prediction_methods_agree(params, many):
     X, y = (X3, y3) if many else (X2, y2)
     labels = np.array(["ash", "birch", "cedar"])[y]
     model = model_of(params).fit(X, labels)
@@ -146,7 +146,7 @@ def test_pickles_and_clones(params):
 
 
 @every_variant
-def test_fits_repeat_bit_for_bit_whatever_the_threads(params):
+def test_fits_are_bit_identical_for_any_number_of_threads(params):
     models = [model_of(params, n_jobs=n_jobs).fit(X2, y2) for n_jobs in (1, 1, 2)]
     for other in models[1:]:
         np.testing.assert_array_equal(other.predict_proba(X2), models[0].predict_proba(X2))
@@ -193,7 +193,7 @@ def test_training_loss_is_that_of_the_stages():
 
 @settings(deadline=None, max_examples=40)
 @given(params=legal_parameters())
-def test_any_legal_parameters_give_a_model(params):
+def test_any_valid_parameters_give_a_model(params):
     model = SCBoostClassifier(**params).fit(X2, y2)
     probability = model.predict_proba(X2)
     assert np.isfinite(probability).all()
@@ -203,7 +203,7 @@ def test_any_legal_parameters_give_a_model(params):
         assert set(model.weights_) <= {0.0, model.learning_rate}
 
 
-def test_without_projection_it_is_xgboost():
+def test_without_projection_equals_xgboost_classifier():
     X, y = two_classes(n=800)
     model = SCBoostClassifier(
         n_estimators=15,
@@ -251,7 +251,7 @@ def test_the_shap_package_reads_the_native_model():
     np.testing.assert_allclose(values.sum(axis=1) + explainer.expected_value, model.decision_function(X2), atol=1e-4)
 
 
-def test_importances_find_the_columns_that_matter():
+def test_feature_importances_find_informative_features():
     model = model_of({}, n_estimators=20).fit(X2, y2)
     importances = model.feature_importances_
     assert importances.sum() == pytest.approx(1)
@@ -300,7 +300,7 @@ def test_constraints_by_column_name():
 # --- weights ---------------------------------------------------------------------------------------
 
 
-def test_weight_zero_is_absence():
+def test_weight_zero_equals_leaving_the_sample_out():
     weight = (np.arange(300) % 3 > 0).astype(float)
     kept = weight > 0
     a = model_of({}).fit(X2, y2, sample_weight=weight).decision_function(X2)
@@ -308,13 +308,13 @@ def test_weight_zero_is_absence():
     np.testing.assert_array_equal(a, b)
 
 
-def test_equal_weights_are_no_weights():
+def test_equal_weights_equal_no_weights():
     a = model_of({}).fit(X2, y2, sample_weight=np.ones(300)).decision_function(X2)
     b = model_of({}).fit(X2, y2).decision_function(X2)
     np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_weights_shift_the_model_towards_what_they_stress():
+def test_larger_weights_shift_predictions():
     heavy = np.where(y2 == 1, 10.0, 1.0)
     p = model_of({}).fit(X2, y2, sample_weight=heavy).predict_proba(X2)[:, 1]
     assert p.mean() > model_of({}).fit(X2, y2).predict_proba(X2)[:, 1].mean() + 0.1
@@ -354,7 +354,7 @@ def test_permuted_validation_labels_do_not_change_a_tree(params):
     assert not np.array_equal(models[0].weights_, models[1].weights_)
 
 
-def test_held_out_rows_reach_no_tree():
+def test_held_out_samples_do_not_change_trees():
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)  # as the model draws it from random_state=0
     held_out = content_sample(row_keys(X2), 0.2, y2, seed)
     rest = ~held_out
@@ -382,7 +382,7 @@ def test_early_stopping_keeps_the_best_round():
     assert log_loss(y_val, model.predict_proba(X_val)) == pytest.approx(losses[best], rel=1e-5)
 
 
-def test_weighting_lowers_the_validation_loss_and_tells_its_gap():
+def test_weighting_lowers_the_validation_loss_and_reports_its_gap():
     X_val, y_val = two_classes(n=200, seed=1)
     plain = model_of({}, learning_rate=0.05).fit(X2, y2)
     free = model_of({"weighting": "nonnegative", "weight_ridge": 1e-6}, learning_rate=0.05)
@@ -405,7 +405,7 @@ def test_weighting_lowers_the_validation_loss_and_tells_its_gap():
 )
 @pytest.mark.parametrize(("first", "more"), [(2, 10), (8, 4)])
 @pytest.mark.parametrize("many", [False, True])
-def test_warm_start_is_the_same_bit_for_bit(params, first, more, many):
+def test_warm_start_is_bit_identical_to_one_fit(params, first, more, many):
     X, y = (X3, y3) if many else (X2, y2)
     whole = model_of(params, n_estimators=first + more, learning_rate=0.3).fit(X, y)
     model = model_of(params, n_estimators=first, learning_rate=0.3, warm_start=True).fit(X, y)
@@ -510,7 +510,7 @@ def test_callbacks_see_a_model_that_predicts_and_may_stop_it():
     assert "callback" in model.stop_reason_
 
 
-def test_nothing_to_learn_stops_with_a_reason_and_predicts_the_prior():
+def test_constant_features_predict_the_prior_and_report_a_reason():
     X = np.zeros((40, 2))
     y = np.repeat([0, 1], [10, 30])
     with pytest.warns(ConvergenceWarning, match="has no trees and predicts a constant: no tree found a split"):
@@ -552,14 +552,14 @@ def test_any_column_name_will_do(names, params):
     np.testing.assert_allclose(list(model.staged_predict_proba(table))[-1], model.predict_proba(table), atol=1e-6)
 
 
-def test_missing_values_are_values():
+def test_missing_values_are_learned():
     X = X2.copy()
     X[X[:, 0] > 0.5, 0] = np.nan
     assert model_of({}).fit(X, y2).score(X, y2) > 0.75
     assert np.isfinite(model_of({}).fit(X2, y2).predict_proba(np.full((3, 5), np.nan))).all()
 
 
-def test_infinity_at_prediction_is_the_largest_number():
+def test_infinity_at_prediction_equals_the_largest_value():
     model = model_of({}).fit(X2, y2)
     for infinity in (np.inf, -np.inf):
         given, large = X2.copy(), X2.copy()
@@ -569,7 +569,7 @@ def test_infinity_at_prediction_is_the_largest_number():
             model_of({"estimator": DecisionTreeRegressor(max_depth=2)}).fit(X2, y2).predict(given)
 
 
-def test_sparse_rows():
+def test_sparse_formats_give_the_same_model():
     rng = np.random.default_rng(0)
     X = sparse.csr_array(np.where(rng.random((300, 8)) < 0.4, rng.random((300, 8)), 0))
     y = (X.sum(axis=1) > np.median(X.sum(axis=1))).astype(int)
@@ -587,7 +587,7 @@ def test_labels_of_any_kind(labels):
     np.testing.assert_array_equal(model.predict_proba(X2), model_of({}).fit(X2, y2).predict_proba(X2))
 
 
-def test_works_inside_scikit_learn():
+def test_works_in_scikit_learn_pipelines_and_searches():
     pipeline = make_pipeline(StandardScaler(), SCBoostClassifier(**FAST))
     search = GridSearchCV(pipeline, {"scboostclassifier__memory": [1, "all"]}, cv=2, scoring="neg_log_loss")
     assert search.fit(X2, y2).best_score_ > -0.7
@@ -596,7 +596,7 @@ def test_works_inside_scikit_learn():
 @pytest.mark.parametrize(
     "learner", [LinearRegression(), KNeighborsRegressor(5), RandomForestRegressor(3, max_depth=3)], ids=str
 )
-def test_any_regressor_can_be_the_learner(learner):
+def test_any_scikit_learn_regressor_can_be_the_estimator(learner):
     model = model_of({"estimator": learner, "leaf_rule": "mean", "colsample_bytree": 1.0, "learning_rate": 0.5})
     model.fit(X2, y2)
     assert len(model.estimators_) == model.n_estimators_
@@ -716,7 +716,7 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case, monkeypatch):
+def test_invalid_input_raises_an_error_that_names_it(case, monkeypatch):
     params, arguments, words = BAD[case]
     grown = []
     for engine in (XGBoostEngine, EstimatorEngine):

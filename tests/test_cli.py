@@ -43,7 +43,7 @@ def train(*more, data="train.csv", target="label", out="model.json"):
     return main(["train", data, "--target", target, "-o", out, *N_ROUNDS, *more])
 
 
-def test_a_session_agrees_with_python_and_with_plain_xgboost(folder, capsys):
+def test_command_line_agrees_with_python_and_xgboost(folder, capsys):
     assert train("--ignore", "amount") == 0
     shown = capsys.readouterr().out
     assert "300 rows; classification of 'label'" in shown
@@ -85,7 +85,7 @@ def test_regression_is_inferred_and_validation_rows_are_used(folder, capsys):
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst", "tsv", "parquet", "feather", "arrow"])
-def test_every_format_is_read_and_written_alike(folder, ending):
+def test_all_file_formats_give_the_same_result(folder, ending):
     train("--ignore", "amount", "--categorical", "code")
     table = csv.read_csv("test.csv")
     name = f"rows.{ending}"
@@ -144,7 +144,7 @@ def test_several_quantiles_are_columns(folder, capsys):
     assert json.loads(capsys.readouterr().out)["pinball_0.9"] == pytest.approx(expected)
 
 
-def test_pruning_keeps_what_it_says(folder, capsys):
+def test_prune_command_keeps_the_given_number_of_trees(folder, capsys):
     train("--ignore", "amount")
     assert main(["prune", "model.json", "test.csv", "--max-trees", "3", "-o", "small.ubj"]) == 0
     assert "3 of 8 rounds kept" in capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_errors_of_other_kinds_say_what_is_wrong_and_exit_with_one(folder, capsy
 
 
 @pytest.mark.parametrize("name", ["dated.csv", "dated.parquet"])
-def test_dates_are_refused_with_a_way_out(folder, capsys, name):
+def test_dates_are_rejected_with_a_suggestion(folder, capsys, name):
     dated = frame().assign(day=pd.date_range("2020-01-31", periods=300).date)
     dated.to_csv(name, index=False) if name.endswith("csv") else dated.to_parquet(name)
     assert train(data=name) == 1
@@ -233,7 +233,7 @@ def test_wrong_arguments_exit_with_two_and_help_lists_the_commands(folder, capsy
     assert all(name in shown for name in COMMANDS)
 
 
-def test_an_interrupt_has_an_exit_code_of_its_own(folder, monkeypatch):
+def test_interrupt_has_its_own_exit_code(folder, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 

@@ -101,7 +101,7 @@ def test_numeric_tables_and_arrays_give_the_same_model():
     st.lists(st.one_of(st.none(), st.text(st.characters(codec="utf-8"), max_size=3)), min_size=1, max_size=12),
     st.data(),
 )
-def test_libraries_agree_on_any_text(values, data):
+def test_table_libraries_agree_on_any_text(values, data):
     later = data.draw(st.lists(st.sampled_from([*values, None, "never seen in fit"]), min_size=1, max_size=12))
     makers = (
         lambda v: pd.DataFrame({"a": pd.Series(v, dtype="string")}),
@@ -228,7 +228,7 @@ def sparse_rows():
     return sparse.csr_array(dense), dense.sum(axis=1)
 
 
-def test_zeros_of_a_sparse_matrix_are_missing_values():
+def test_zeros_of_sparse_matrices_are_missing():
     X, y = sparse_rows()
     dense = X.toarray()
     missing = np.where(dense == 0, np.nan, dense)

@@ -14,7 +14,7 @@ def rows_of(seed, n=200, d=3):
     return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
 
 
-def test_a_key_depends_on_the_values_only():
+def test_row_key_depends_on_values_only():
     X = rows_of(0)
     order = np.random.default_rng(1).permutation(len(X))
     np.testing.assert_array_equal(row_keys(X)[order], row_keys(X[order]))
@@ -23,7 +23,7 @@ def test_a_key_depends_on_the_values_only():
     np.testing.assert_array_equal(row_keys(X[:7]), row_keys(X)[:7])
 
 
-def test_rows_that_differ_have_different_keys():
+def test_different_rows_have_different_keys():
     grid = np.stack(np.meshgrid(*[np.arange(12.0)] * 4), axis=-1).reshape(-1, 4)  # small whole numbers, all orders
     assert len(np.unique(row_keys(grid))) == len(grid)
 
@@ -35,7 +35,7 @@ def test_nan_and_zero_have_one_form_each():
     assert keys[0] == keys[1] != keys[2]
 
 
-def test_what_a_sparse_matrix_does_not_store_is_missing():
+def test_implicit_zeros_hash_as_missing():
     X = rows_of(0)
     X[X < 0] = 0
     np.testing.assert_array_equal(row_keys(sparse.csr_matrix(X)), row_keys(np.where(X == 0, np.nan, X)))
@@ -58,14 +58,14 @@ def test_neighbouring_rows_and_seeds_draw_independently():
 
 
 @given(seed=st.integers(0, 1000), share=st.sampled_from([0.1, 0.5, 0.9]))
-def test_a_sample_has_its_share_of_the_rows(seed, share):
+def test_subsample_has_the_given_fraction(seed, share):
     drawn = Draws(row_keys(rows_of(0, 5000)), seed).sample(3, share)
     assert set(np.unique(drawn)) <= {0.0, 1.0}
     assert abs(drawn.mean() - share) < 5 * np.sqrt(share * (1 - share) / 5000)
 
 
 @given(seed=st.integers(0, 1000))
-def test_the_noise_of_repeated_rows_adds_up_to_that_of_their_weight(seed):
+def test_noise_of_repeated_rows_sums_to_noise_of_their_weight(seed):
     X = rows_of(seed, 50)
     weight = np.random.default_rng(seed).integers(1, 5, size=50)
     weighted = Draws(row_keys(X), seed, weight.astype(float)).normal(2, 0) * weight
@@ -73,7 +73,7 @@ def test_the_noise_of_repeated_rows_adds_up_to_that_of_their_weight(seed):
     np.testing.assert_allclose(np.add.reduceat(repeated, np.r_[0, np.cumsum(weight)[:-1]]), weighted, rtol=1e-5)
 
 
-def test_a_table_of_few_different_rows_is_not_explored_more():
+def test_duplicated_rows_do_not_increase_exploration():
     # Together, the copies of one row vary as as many independent rows would.
     distinct = np.repeat(rows_of(0, 400), np.tile([1, 1, 9], 134)[:400], axis=0)
     z = np.array([Draws(row_keys(distinct), seed).normal(0, 0).sum() for seed in range(200)])
@@ -105,7 +105,7 @@ def test_folds_keep_equal_rows_together_and_spread_classes(seed, n_folds):
 
 
 @given(st.integers(0, 2**31 - 1), st.floats(0.01, 0.99))
-def test_a_share_is_drawn_class_by_class_and_by_content(seed, share):
+def test_held_out_fraction_is_stratified_and_depends_on_values(seed, share):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 12, size=(300, 2)).astype(float)
     classes = rng.integers(0, 3, size=300)

@@ -49,7 +49,7 @@ def local(name, **params):
 
 
 @pytest.mark.parametrize("chunk", [1200, 600, 300, 500])
-def test_arrays_in_any_partition_give_the_local_model(client, chunk):
+def test_partitioning_does_not_change_the_model(client, chunk):
     X, y = rows()
     y = np.array(["no", "yes"])[(y > 0).astype(int)]
     weight = np.random.default_rng(1).integers(1, 3, size=len(y)).astype(float)
@@ -151,7 +151,7 @@ def test_a_report_of_tables_of_a_model_fitted_on_dask(client):
         redundancy_report(model, table.loc[5000:])
 
 
-def test_a_second_fit_forgets_the_first(client):
+def test_refit_removes_attributes_of_the_first_fit(client):
     X, y = rows()
     data = da.from_array(X, chunks=(600, 5)), da.from_array((y > 0).astype(int), chunks=600)
     model = on_dask("SCBoostClassifier", weighting="nonnegative").fit(*data)

@@ -26,7 +26,7 @@ def depth_of(model):
 
 
 @pytest.mark.parametrize(("make", "shallow"), [(additive, True), (product_of_three, False)])
-def test_trees_are_as_deep_as_held_out_rows_ask_for(make, shallow):
+def test_depth_is_selected_by_cross_validation(make, shallow):
     X, y = make(3000)
     models = {depth: SCBoostClassifier(**QUICK, max_depth=depth).fit(X[:800], y[:800]) for depth in ("auto", 2, 6)}
     expected = 2 if shallow else 6
@@ -43,7 +43,7 @@ def test_no_tree_is_deeper_than_chosen():
         assert depth_of(model) == model.max_depth_ == 2
 
 
-def test_shallow_trees_take_larger_steps_unless_the_rate_is_given():
+def test_selected_shallow_trees_double_the_automatic_learning_rate():
     X, y = additive()
     model = SCBoostClassifier(**{**QUICK, "learning_rate": "auto"}).fit(X, y)
     assert model.max_depth_ in (2, 3)
@@ -51,7 +51,7 @@ def test_shallow_trees_take_larger_steps_unless_the_rate_is_given():
     assert SCBoostClassifier(**QUICK).fit(X, y).learning_rate_ == QUICK["learning_rate"]
 
 
-def test_a_real_target_has_no_limit_but_its_leaves_unless_held_out_rows_ask_for_one():
+def test_regression_depth_is_unlimited_unless_cross_validation_selects_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 4))
     noisy = np.sin(2 * X[:, 0]) + np.abs(X[:, 1]) - X[:, 2] + 1.5 * rng.normal(size=1000)
@@ -64,7 +64,7 @@ def test_a_real_target_has_no_limit_but_its_leaves_unless_held_out_rows_ask_for_
 
 
 @pytest.mark.parametrize("given", [1, 4, None])
-def test_a_depth_that_is_given_stays(given):
+def test_given_depth_is_kept(given):
     X, y = additive()
     assert SCBoostClassifier(**QUICK, max_depth=given, max_leaves=8).fit(X, y).max_depth_ == given
 
@@ -75,7 +75,7 @@ def test_trees_stay_deep_where_the_loss_on_folds_does_not_choose(reason):
     assert SCBoostClassifier(**{**QUICK, "cv": "auto", **reason}).fit(X, y).max_depth_ == 6
 
 
-def test_ten_folds_choose_as_well_after_five_of_them_did():
+def test_ten_folds_select_the_depth_that_five_folds_select():
     X, y = additive()
     settings = {**QUICK, "cv": 10}
     model = SCBoostClassifier(**settings, preset="best").fit(X, y)

@@ -60,7 +60,7 @@ def leaf_nodes(tree, X):
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_hazard_1_margins_of_the_training_rows_are_those_of_the_trees(n_outputs):
+def test_cached_margins_equal_the_sum_of_trees(n_outputs):
     X, _ = real_target(n=400)
     engine = XGBoostEngine(X, n_outputs, PARAMS)
     ensemble = TreeEnsemble(X.shape[1], np.zeros(n_outputs), objective="reg:squarederror")
@@ -75,7 +75,7 @@ def test_hazard_1_margins_of_the_training_rows_are_those_of_the_trees(n_outputs)
     np.testing.assert_array_equal(seen, ensemble.contributions(X))
 
 
-def test_hazard_1_margins_that_cannot_be_trusted_are_an_error():
+def test_inconsistent_margins_raise():
     values = np.array([-1.0, 0.5, 2.0], dtype=np.float32)
     right = values[[0, 1, 2, 1]]
     np.testing.assert_array_equal(_snap(right, np.zeros_like(right), values), [0, 1, 2, 1])
@@ -84,7 +84,7 @@ def test_hazard_1_margins_that_cannot_be_trusted_are_an_error():
 
 
 @pytest.mark.parametrize("exponent", [-40, -20, 20])
-def test_hazard_2_the_scale_of_the_target_does_not_matter(exponent):
+def test_tree_structure_does_not_depend_on_the_scale_of_the_target(exponent):
     X, y = real_target(n=300)
     factor = np.float32(2.0**exponent)  # a power of two changes no digit
     target = y[None].astype(np.float32)
@@ -97,7 +97,7 @@ def test_hazard_2_the_scale_of_the_target_does_not_matter(exponent):
     np.testing.assert_allclose(scaled.model["loss_changes"], plain.model["loss_changes"] * factor**2, rtol=1e-6)
 
 
-def test_hazard_2_exists_in_xgboost_itself():
+def test_plain_xgboost_rejects_splits_of_tiny_targets():
     X, y = real_target(n=300)
     matrix = xgb.QuantileDMatrix(X, nthread=1)
     booster = xgb.Booster({**PARAMS, "nthread": 1, "base_score": 0.0}, [matrix])
@@ -106,7 +106,7 @@ def test_hazard_2_exists_in_xgboost_itself():
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_hazard_3_predictions_are_exact_leaf_values(n_outputs):
+def test_predictions_are_exact_leaf_values(n_outputs):
     X, _ = real_target(n=400)
     engine = XGBoostEngine(X, n_outputs, PARAMS)
     for seed, target in enumerate(targets(400, 10, n_outputs)):
@@ -123,7 +123,7 @@ def test_hazard_3_predictions_are_exact_leaf_values(n_outputs):
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_hazard_3_both_ways_to_find_the_leaves_agree(n_outputs, monkeypatch):
+def test_leaves_from_margins_equal_leaves_from_prediction(n_outputs, monkeypatch):
     X, _ = real_target(n=400)
     rounds = targets(400, 8, n_outputs)
     snapped = grow_all(XGBoostEngine(X, n_outputs, PARAMS), rounds, rounds[0].shape)
@@ -138,7 +138,7 @@ def test_hazard_3_both_ways_to_find_the_leaves_agree(n_outputs, monkeypatch):
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-2, 2, width=32), min_size=1, max_size=8), st.floats(0, 1e6), st.integers(0, 99))
-def test_hazard_3_snapping_survives_the_rounding_of_large_margins(values, size, seed):
+def test_leaf_lookup_survives_rounding_of_large_margins(values, size, seed):
     values = np.unique(np.array(values, dtype=np.float32))
     values = np.random.default_rng(seed).permutation(values)
     leaf = np.random.default_rng(seed).integers(len(values), size=50)
@@ -149,13 +149,13 @@ def test_hazard_3_snapping_survives_the_rounding_of_large_margins(values, size, 
         np.testing.assert_array_equal(found, leaf)
 
 
-def test_hazard_3_leaves_that_share_a_step_of_the_table_are_told_apart():
+def test_leaf_lookup_separates_close_leaf_values():
     values = np.array([-2.0, 0.1, 0.10005, 0.1001, 2.0], dtype=np.float32)
     leaf = np.random.default_rng(0).integers(5, size=40_000)
     np.testing.assert_array_equal(_snap(values[leaf], np.zeros(40_000, dtype=np.float32), values), leaf)
 
 
-def test_hazard_3_leaves_too_close_to_tell_apart_are_not_guessed():
+def test_leaf_lookup_does_not_guess_between_equal_leaf_values():
     values = np.array([1.0, 1.0 + 2e-7, 3.0], dtype=np.float32)
     assert _snap(values, np.zeros(3, dtype=np.float32), values) is None
     np.testing.assert_array_equal(_snap(values[[2, 0]], np.zeros(2, dtype=np.float32), values[[0, 2]]), [1, 0])
@@ -172,7 +172,7 @@ def grid_steps(model, X, column):
 @pytest.mark.parametrize("leaf_rule", ["newton", "mean"])
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_hazard_4_monotone_constraints_hold_for_recomputed_leaves(leaf_rule, gamma, seed):
+def test_monotone_constraints_hold_for_recomputed_leaves(leaf_rule, gamma, seed):
     X, y = two_classes(n=400, seed=seed, flip=0.2)
     common = {
         "n_estimators": 25,
@@ -190,7 +190,7 @@ def test_hazard_4_monotone_constraints_hold_for_recomputed_leaves(leaf_rule, gam
     assert grid_steps(free, X, 0).min() < 0  # the constraint is at work
 
 
-def test_hazard_4_without_constraints_leaves_stay_as_they_are():
+def test_leaves_are_unchanged_without_constraints():
     X, y = real_target(n=300)
     target = y[None].astype(np.float32)
     ones = np.ones_like(target)
@@ -202,7 +202,7 @@ def test_hazard_4_without_constraints_leaves_stay_as_they_are():
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10_000), signs=st.tuples(*[st.sampled_from([-1, 0, 1])] * 3))
-def test_hazard_4_any_leaf_values_become_monotone(seed, signs):
+def test_any_leaf_values_become_monotone(seed, signs):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(150, 3))
     target = rng.normal(size=(1, 150)).astype(np.float32)
@@ -221,7 +221,7 @@ def test_hazard_4_any_leaf_values_become_monotone(seed, signs):
 
 
 @pytest.mark.parametrize("weighting", [None, "nonnegative"])
-def test_hazard_5_the_native_model_says_what_converters_need(tmp_path, weighting):
+def test_native_model_has_what_converters_need(tmp_path, weighting):
     X, y = two_classes(n=300)
     model = SCBoostClassifier(n_estimators=8, weighting=weighting, n_jobs=1, random_state=0).fit(X, y)
     path = tmp_path / "model.json"
@@ -237,7 +237,7 @@ def test_hazard_5_the_native_model_says_what_converters_need(tmp_path, weighting
     np.testing.assert_array_equal(wrapper.predict(X), model.predict(X))
 
 
-def test_hazard_5_many_classes_too(tmp_path):
+def test_native_multiclass_model_has_what_converters_need(tmp_path):
     X, y = three_classes()
     model = SCBoostClassifier(n_estimators=6, n_jobs=1, random_state=0).fit(X, y)
     model.get_booster().save_model(tmp_path / "model.json")
@@ -248,7 +248,7 @@ def test_hazard_5_many_classes_too(tmp_path):
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 1000), n_outputs=st.sampled_from([1, 3]))
-def test_hazard_6_scaled_leaves_reproduce_the_weighted_sum(seed, n_outputs):
+def test_scaled_leaves_reproduce_the_weighted_sum(seed, n_outputs):
     X, _ = real_target(n=200)
     rng = np.random.default_rng(seed)
     engine = XGBoostEngine(X, n_outputs, PARAMS)
@@ -270,7 +270,7 @@ def test_hazard_6_scaled_leaves_reproduce_the_weighted_sum(seed, n_outputs):
     np.testing.assert_allclose(contributions.sum(axis=2).T, expected, atol=1e-5)
 
 
-def test_hazard_7_a_fit_that_was_cut_off_is_taken_up_from_a_checkpoint():
+def test_interrupted_fit_resumes_from_a_checkpoint():
     X, y = two_classes(n=300)
     params = {"learning_rate": 0.2, "warm_start": True, "subsample": 0.7, "n_jobs": 1, "random_state": 3}
     whole = SCBoostClassifier(n_estimators=12, **params).fit(X, y)
@@ -290,7 +290,7 @@ def test_hazard_7_a_fit_that_was_cut_off_is_taken_up_from_a_checkpoint():
 
 @pytest.mark.parametrize("gamma", [0.0, 0.7])
 @pytest.mark.parametrize("many", [False, True])
-def test_hazard_8_threads_do_not_change_a_bit(gamma, many):
+def test_engine_is_bit_identical_for_any_number_of_threads(gamma, many):
     X, y = three_classes(n=1500) if many else two_classes(n=1500)
     models = [
         SCBoostClassifier(n_estimators=8, projection_strength=gamma, n_jobs=n_jobs, random_state=0).fit(X, y)
@@ -365,7 +365,7 @@ def threads(monkeypatch):
     ids=str,
 )
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_hazard_9_n_jobs_is_honoured_everywhere(threads, parameters, n_jobs):
+def test_n_jobs_limits_all_threads(threads, parameters, n_jobs):
     X, y = two_classes()
     model = SCBoostClassifier(n_estimators=3, n_jobs=n_jobs, random_state=0, **parameters).fit(X, y)
     model.predict_proba(X)
@@ -374,7 +374,7 @@ def test_hazard_9_n_jobs_is_honoured_everywhere(threads, parameters, n_jobs):
     assert {entry for entry in threads if entry[1] != n_jobs} == set()
 
 
-def test_hazard_9_no_second_pool_of_threads_works_beside_the_engine():
+def test_blas_does_not_use_threads_during_a_fit():
     X, y = two_classes()
     blas = []
 
@@ -418,7 +418,7 @@ def test_at_least_one_column_is_offered():
     assert len(used_columns(learner)) == 1
 
 
-def test_rows_without_curvature_do_not_count():
+def test_samples_with_zero_hessian_have_no_effect():
     X, y = real_target(n=300)
     rows = np.arange(300) % 3 > 0
     target = (y * rows)[None].astype(np.float32)

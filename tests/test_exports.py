@@ -89,7 +89,7 @@ def dense(X):
 
 
 @FORMATS
-def test_xgboost(case):
+def test_to_xgboost_predicts_the_same(case):
     model, X = fitted(case)
     exported = model.to_xgboost()
     assert isinstance(exported, xgb.XGBClassifier if hasattr(model, "predict_proba") else xgb.XGBRegressor)
@@ -99,7 +99,7 @@ def test_xgboost(case):
 
 
 @FORMATS
-def test_onnx(case):
+def test_to_onnx_predicts_the_same(case):
     runtime = pytest.importorskip("onnxruntime")
     model, X = fitted(case)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
@@ -125,7 +125,7 @@ def test_onnx_has_the_labels(labels):
 
 
 @FORMATS
-def test_treelite(case):
+def test_to_treelite_predicts_the_same(case):
     treelite = pytest.importorskip("treelite")
     model, X = fitted(case)
     found = treelite.gtil.predict(to_treelite(model), dense(encode_features(model, X))).reshape(X.shape[0], -1)

@@ -13,14 +13,12 @@ from scboost._data.hashing import row_keys
 pytest.importorskip("xgboost")
 from scboost.xgb.engine import XGBoostEngine
 
-CHOOSING = {**QUICK, "cv": 3}
-
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
-def test_columns_of_noise_are_left_out_and_new_rows_are_predicted_better(n_classes):
+def test_feature_selection_drops_noise_and_improves_test_loss(n_classes):
     X, y = mostly_noise(1800, n_classes=n_classes)
     cls = SCBoostClassifier if n_classes else SCBoostRegressor
-    some, all_ = (cls(**CHOOSING, feature_selection=selects).fit(X[:800], y[:800]) for selects in (True, False))
+    some, all_ = (cls(**QUICK, feature_selection=selects).fit(X[:800], y[:800]) for selects in (True, False))
     assert {0, 1, 2} <= set(some.selected_features_.tolist())
     assert len(some.selected_features_) < 6
     assert not hasattr(all_, "selected_features_")
@@ -31,9 +29,9 @@ def test_columns_of_noise_are_left_out_and_new_rows_are_predicted_better(n_class
     assert losses[0] < 0.95 * losses[1]
 
 
-def test_what_is_left_out_is_not_asked_for():
+def test_dropped_features_do_not_affect_predictions():
     X, y = mostly_noise()
-    model = SCBoostClassifier(**CHOOSING).fit(X, y)
+    model = SCBoostClassifier(**QUICK).fit(X, y)
     left_out = np.setdiff1d(np.arange(X.shape[1]), model.selected_features_)
     assert len(left_out) > 10
     assert not model.feature_importances_[left_out].any()
@@ -46,15 +44,15 @@ def test_columns_that_all_matter_are_all_kept():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
     y = (X.sum(axis=1) + 0.3 * rng.normal(size=600) > 0).astype(int)
-    some, all_ = (SCBoostClassifier(**CHOOSING, feature_selection=selects).fit(X, y) for selects in (True, False))
+    some, all_ = (SCBoostClassifier(**QUICK, feature_selection=selects).fit(X, y) for selects in (True, False))
     assert not hasattr(some, "selected_features_")
     np.testing.assert_array_equal(some.predict_proba(X), all_.predict_proba(X))
 
 
-def test_the_only_column_stays():
+def test_single_feature_is_kept():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 1))
-    model = SCBoostClassifier(**CHOOSING).fit(X, X[:, 0] > rng.normal(size=200))
+    model = SCBoostClassifier(**QUICK).fit(X, X[:, 0] > rng.normal(size=200))
     assert not hasattr(model, "selected_features_")
 
 

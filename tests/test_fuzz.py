@@ -17,7 +17,7 @@ from scboost.estimators import model_file
 from scboost.xgb.ensemble import TreeEnsemble
 
 
-def test_mutants_are_refused_or_right(tmp_path):
+def test_mutated_files_are_rejected_or_correct(tmp_path):
     command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "1000", "--output", tmp_path / "figures.json"]
     # In a process of its own: forking is not safe beside the threads of other tests.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -34,7 +34,7 @@ def test_mutants_are_refused_or_right(tmp_path):
     assert sum(outcome.get("sound", 0) for outcome in outcomes.values()) > 5
 
 
-def test_a_mutant_follows_from_its_number():
+def test_mutants_are_reproducible():
     known = fuzz.originals()
     first, again, other = (fuzz.mutate(np.random.default_rng([0, number]), known) for number in (3, 3, 4))
     assert first[2] == again[2] != other[2]
@@ -53,7 +53,7 @@ def _changed(original):
     return document.with_learner(attributes={**document.attributes, "scboost": json.dumps(own)}).encode()
 
 
-def test_a_reader_without_checksum_and_agreement_would_be_found(binary, monkeypatch):
+def test_fuzzing_detects_a_reader_without_checks(binary, monkeypatch):
     data = _changed(binary)
     assert fuzz.judge(binary, data, sealed=False) == "refused"
     monkeypatch.setattr(model_file, "_check_origin", lambda _: None)

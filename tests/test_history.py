@@ -49,7 +49,7 @@ def residual(n, seed):
 @example(H=np.ones((3, 4)), alpha=0.9, gamma=1.0, seed=0)
 @example(H=np.ones((3, 4)), alpha=1.0, gamma=1.0, seed=0)
 @example(H=np.zeros((3, 4)), alpha=1.0, gamma=1.0, seed=0)
-def test_equals_the_svd(H, alpha, gamma, seed):
+def test_projection_equals_the_svd(H, alpha, gamma, seed):
     r = residual(H.shape[1], seed)
     p, k, firm = oracle(H, r, alpha)
     assume(firm)
@@ -108,7 +108,7 @@ def test_projector_is_symmetric_and_idempotent(H, alpha, seed):
 
 @quick
 @given(H=vectors(), alpha=energy_thresholds, seed=st.integers(0, 99))
-def test_pythagoras_and_orthogonality(H, alpha, seed):
+def test_innovation_is_orthogonal_to_the_historical_component(H, alpha, seed):
     r = residual(H.shape[1], seed)
     found = remember(H).project(r, alpha=alpha)
     q = found.innovation
@@ -202,7 +202,7 @@ def test_memory_is_a_history_of_the_latest_only(H, capacity, alpha, seed):
 
 @quick
 @given(H=vectors(max_rows=20, max_vectors=6), alpha=energy_thresholds, seed=st.integers(0, 99), data=st.data())
-def test_a_weight_is_a_repeated_row(H, alpha, seed, data):
+def test_history_weights_equal_repeated_rows(H, alpha, seed, data):
     n = H.shape[1]
     weight = np.array(data.draw(st.lists(st.integers(1, 4), min_size=n, max_size=n)), dtype=float)
     r = residual(n, seed)
@@ -241,7 +241,7 @@ def test_curvature_is_the_metric(H, alpha, gamma, seed, weighted):
 
 
 @pytest.mark.parametrize("alpha", [0.9, 1.0])
-def test_equal_curvatures_change_nothing_and_leave_no_trace(alpha):
+def test_constant_hessian_equals_no_hessian(alpha):
     rng = np.random.default_rng(0)
     H, r = rng.normal(size=(4, 30)), rng.normal(size=30)
     history = remember(H)
@@ -308,7 +308,7 @@ def test_one_step_removes_the_correlation_with_the_learner(H, alpha, seed):
     assert after @ after == pytest.approx(expected, abs=1e-7 * (r @ r))
 
 
-def test_noise_proposition():
+def test_expected_noise_energy_follows_the_proposition():
     # Fixed history, residual = signal + N(0, nu^2 I): what is left of the noise has (n - k) nu^2 energy on average.
     rng = np.random.default_rng(0)
     n, nu, repeats, delta = 60, 0.7, 4000, 0.05

@@ -45,7 +45,7 @@ def assert_same(compute):
 
 @settings(max_examples=50)
 @given(F=arrays(np.float32, 33, elements=st.floats(-200, 200, width=32)), seed=st.integers(0, 99))
-def test_derivatives_of_the_logistic_loss(F, seed):
+def test_compiled_logistic_derivatives_equal_numpy(F, seed):
     y = np.random.default_rng(seed).choice(np.array([0, 1, 0.3], dtype=np.float32), 33)
 
     def derivatives(threads):
@@ -58,7 +58,7 @@ def test_derivatives_of_the_logistic_loss(F, seed):
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-def test_noise(repeated):
+def test_compiled_noise_equals_numpy(repeated):
     keys = np.random.default_rng(0).integers(0, 2**63, N).astype(np.uint64)
     if repeated:
         keys[: N // 3] = keys[N // 3 : 2 * (N // 3)]
@@ -151,7 +151,7 @@ def test_a_fit_of_many_rows_remembers_leaf_numbers(monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers"])
-def test_whole_fits(kind, weighted, monkeypatch):
+def test_compiled_fits_are_bit_identical(kind, weighted, monkeypatch):
     monkeypatch.setattr(history, "_MANY_SAMPLES", 0)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 4), dtype=np.float32)

@@ -39,17 +39,17 @@ def leads_somewhere(page, link):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_documentation_links_resolve(page):
     assert not [link for link in links(page) if not leads_somewhere(page, link)]
 
 
-def test_broken_links_are_seen(tmp_path):
+def test_broken_links_are_detected(tmp_path):
     assert sum(len(links(page)) for page in PAGES) > 50
     (tmp_path / "other.md").write_text("# A `code` heading, and more\n")
     page = tmp_path / "page.md"
     page.write_text("[a](other.md#a-code-heading-and-more) `[b](no.md)` <https://example.org> [c](mailto:a@b.c)\n")
-    test_links_lead_somewhere(page)
+    test_documentation_links_resolve(page)
     for wrong in ("no.md", "other.md#nothing", "http://example.org", "https://example", "#here"):
         page.write_text(f"[text]({wrong})\n")
         with pytest.raises(AssertionError):
-            test_links_lead_somewhere(page)
+            test_documentation_links_resolve(page)

@@ -92,7 +92,7 @@ def path(request, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_model_comes_back_to_every_bit(case, path):
+def test_model_file_restores_the_model_bit_for_bit(case, path):
     model, X = fitted(case)
     model.save_model(path)
     again = load_model(path)
@@ -170,7 +170,7 @@ def test_sparse_rows_keep_their_meaning(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X.toarray()), model.predict_proba(X))
 
 
-def test_what_cannot_be_stored_is_said(tmp_path):
+def test_unsupported_models_cannot_be_saved(tmp_path):
     X, y = two_classes()
     other = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
     with pytest.raises(AttributeError, match=r"save_model\(\) needs trees of the XGBoost engine"):

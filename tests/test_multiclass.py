@@ -17,7 +17,7 @@ X, y = three_classes()
 @pytest.mark.parametrize(
     "labels", [["b", "c", "a"], [7, -1, 3], [2.0, 0.0, 1.0], np.array(["x", "yy", "z"], dtype=object)], ids=str
 )
-def test_names_of_classes_only_name(labels):
+def test_class_labels_do_not_change_the_model(labels):
     named = np.array(labels)[y]
     model = SCBoostClassifier(**FAST).fit(X, named)
     order = np.argsort(labels)
@@ -51,7 +51,7 @@ def test_probabilities_scores_and_stages_agree():
     np.testing.assert_allclose(model.shap_values(X).sum(axis=2), model.decision_function(X), rtol=1e-3, atol=1e-4)
 
 
-def test_one_column_shift_of_all_classes_changes_nothing():
+def test_shifting_all_class_scores_changes_nothing():
     model = SCBoostClassifier(**FAST).fit(X, y)
     assert model.intercept_.sum() == pytest.approx(0, abs=1e-9)
     np.testing.assert_allclose(special.softmax(model.intercept_), np.bincount(y) / len(y), rtol=1e-6)

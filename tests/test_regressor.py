@@ -54,7 +54,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize(("estimator", "check"), CHECKS)
-def test_scikit_learns_checks(estimator, check):
+def test_passes_check_estimator(estimator, check):
     check(clone(estimator))
 
 
@@ -217,7 +217,7 @@ def test_the_last_stage_is_the_prediction(loss):
 
 
 @every_loss
-def test_fits_repeat_bit_for_bit_whatever_the_threads(loss):
+def test_fits_are_bit_identical_for_any_number_of_threads(loss):
     models = [model_of(loss, n_jobs=n, subsample=0.7).fit(X, target(loss)) for n in (1, 2, 1)]
     assert len({bytes(m.get_booster().save_raw()) for m in models}) == 1
     np.testing.assert_array_equal(models[0].predict(X), pickle.loads(pickle.dumps(models[1])).predict(X))  # noqa: S301
@@ -241,7 +241,7 @@ def test_weights_on_the_simplex():
     assert model.weights_.sum() == pytest.approx(1)
 
 
-def test_any_regressor_can_be_the_learner():
+def test_any_scikit_learn_regressor_can_be_the_estimator():
     model = model_of(estimator=DecisionTreeRegressor(max_depth=3), colsample_bytree=1.0).fit(X, y)
     assert model.score(X, y) > 0.5
     assert len(model.estimators_) == FAST["n_estimators"]

@@ -38,14 +38,14 @@ def r2(model, target):
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e7, 1e8, 1e20])
-def test_the_unit_of_the_weights_matters_to_the_penalties_only(unit):
+def test_scale_of_weights_affects_penalties_only(unit):
     free = {**FAST, "reg_lambda": 0.0, "min_child_weight": 0.0, "exploration": 0.0}
     plain, weighted = (SCBoostRegressor(**free).fit(X, y, np.full(300, w)) for w in (1.0, unit))
     assert r2(plain, y) > 0.8
     np.testing.assert_allclose(weighted.predict(X), plain.predict(X), rtol=1e-3, atol=1e-3)
 
 
-def test_heavy_weights_do_not_cost_accuracy():
+def test_large_weights_do_not_cost_accuracy():
     assert r2(SCBoostRegressor(**FAST).fit(X, y, np.full(300, 1e8)), y) > 0.8
 
 
@@ -55,14 +55,14 @@ def test_an_empty_model_warns():
 
 
 @pytest.mark.parametrize("mean", [1.0, 1e8, 1e9])
-def test_counts_of_any_size_are_learnt(mean):
+def test_counts_of_any_magnitude_are_learned(mean):
     counts = np.random.default_rng(0).poisson(mean * np.exp(y)).astype(float)
     model = SCBoostRegressor(**FAST, loss="poisson").fit(X, counts)
     shares = model.predict(X) / mean
     assert np.corrcoef(shares, np.exp(y))[0, 1] > 0.8
 
 
-def test_a_start_at_zero_reaches_a_target_that_is_far_from_it():
+def test_init_zero_reaches_a_distant_target():
     model = SCBoostRegressor(**{**FAST, "n_estimators": 60}, init="zero").fit(X, y + 1000)
     assert np.abs(model.predict(X).mean() - (y + 1000).mean()) < 1
     rare = (np.arange(300) % 200 == 0).astype(int)
@@ -70,7 +70,7 @@ def test_a_start_at_zero_reaches_a_target_that_is_far_from_it():
     assert p.mean() < 0.1
 
 
-def test_a_large_mean_costs_no_digits():
+def test_large_target_mean_costs_no_precision():
     model = SCBoostRegressor(**FAST).fit(X, y + 1e7)
     assert r2(model, y + 1e7) > 0.8
     *_, last = model.staged_predict(X)
@@ -195,7 +195,7 @@ def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_roun
     assert plans[0] == plans[1]
 
 
-def test_a_row_without_weight_teaches_not_even_its_category():
+def test_weight_zero_hides_the_category_of_a_sample():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"a": pd.Categorical(np.where(X[:, 0] > 0, "up", "down")), "b": X[:, 1]})
     table.loc[0, "a"] = None
@@ -253,7 +253,7 @@ def test_gains_too_large_for_a_file_stay_finite():
     assert (gains[learner.nodes] == 0).all()
 
 
-def test_curvatures_that_vanish_divide_nothing_by_zero():
+def test_vanishing_hessians_do_not_divide_by_zero():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -80,7 +80,7 @@ def test_pruned_classifiers_predict_labels_and_probabilities(library):
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_boosters_stay_boosters(library):
+def test_reweight_of_a_booster_returns_a_booster(library):
     X, y, X_val, y_val = split("binary")
     model = make(library, "binary").fit(X, y)
     booster = model.get_booster() if library == "xgboost" else model.booster_

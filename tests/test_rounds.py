@@ -43,7 +43,7 @@ def output(model, X):
 
 
 @every_task
-def test_exploration_follows_the_seed_and_nothing_else(task):
+def test_exploration_depends_on_the_seed_only(task):
     cls, make = TASKS[task]
     X, y = make()
     params = {"n_estimators": 10, "learning_rate": 0.3, "n_jobs": 1}
@@ -65,7 +65,7 @@ def test_the_order_of_the_rows_does_not_matter(task, params):
     assert np.median(np.abs(output(shuffled, X) - output(model, X))) < 1e-4
 
 
-def test_noise_is_in_the_structure_and_not_in_the_leaves():
+def test_exploration_affects_splits_not_leaf_values():
     # One split is possible: whatever the noise, the leaves are the Newton steps of their rows.
     X = np.repeat([[0.0], [1.0]], 100, axis=0)
     y = np.r_[np.arange(100) % 4 == 0, np.arange(100) % 4 != 0].astype(int)
@@ -90,7 +90,7 @@ def test_exploration_makes_many_rounds_safer():
 
 
 @every_task
-def test_the_log_of_choosing_explains_the_number_of_rounds(task):
+def test_selection_log_explains_the_number_of_rounds(task):
     model, *_ = fitted(task)
     losses = model.selection_log_["validation_loss"]
     best = int(np.argmin(losses)) + 1
@@ -102,7 +102,7 @@ def test_the_log_of_choosing_explains_the_number_of_rounds(task):
     assert model.best_iteration_ == model.n_estimators_ - 1
 
 
-def test_noise_gets_fewer_rounds_than_structure():
+def test_noisy_targets_select_fewer_rounds():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 5))
     noise = rng.integers(0, 2, size=800)
@@ -112,7 +112,7 @@ def test_noise_gets_fewer_rounds_than_structure():
 
 
 @every_task
-def test_the_chosen_model_is_that_of_as_many_rounds_times_a_factor(task):
+def test_selected_model_equals_fixed_rounds_times_a_factor(task):
     model, X, y = fitted(task, feature_selection=False)
     again = type(model)(**SELECTED, max_depth=model.max_depth_, n_estimators=model.n_estimators_).fit(X, y)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
@@ -120,7 +120,7 @@ def test_the_chosen_model_is_that_of_as_many_rounds_times_a_factor(task):
 
 
 @every_task
-def test_many_rounds_asked_for_go_as_far_as_the_rounds_that_the_data_choose(task):
+def test_many_given_rounds_cross_validate_the_learning_rate(task):
     cls, make = TASKS[task]
     settings = {"random_state": 0, "n_jobs": 1, "n_iter_no_change": 8, "max_depth": 3, "max_leaves": None}
     chosen, many, few = (cls(**settings, n_estimators=n).fit(*make()) for n in ("auto", 600, 100))
@@ -132,7 +132,7 @@ def test_many_rounds_asked_for_go_as_far_as_the_rounds_that_the_data_choose(task
 
 
 @pytest.mark.parametrize("reason", ["rate", "early stopping", "validation rows", "warm start", "learner", "init_model"])
-def test_many_rounds_asked_for_need_no_folds_where_something_else_decides(reason):
+def test_many_given_rounds_skip_cross_validation_if_not_needed(reason):
     X, y = two_classes(200)
     params = {
         "rate": {"learning_rate": 0.1},
@@ -228,7 +228,7 @@ def test_splitters_are_taken_as_they_are():
         SCBoostClassifier(n_estimators=5, **params).fit(X, y, groups=groups)
 
 
-def test_a_second_fit_forgets_the_first():
+def test_refit_removes_attributes_of_the_first_fit():
     X, y = two_classes()
     model = SCBoostClassifier(**SELECTED, preset="best", cv=2).fit(X, y)
     model.set_params(preset="fast").fit(X, y)
@@ -297,7 +297,7 @@ def test_best_cuts_five_folds_where_a_class_has_too_few_rows_for_ten():
     np.testing.assert_array_equal(ten.predict_proba(X), SCBoostClassifier(**settings).fit(X, y).predict_proba(X))
 
 
-def test_few_rows_are_not_cut():
+def test_few_samples_are_not_cross_validated():
     X, y = two_classes(n=15)
     model = SCBoostClassifier(random_state=0, n_jobs=1, min_child_weight=0).fit(X, y)
     assert not hasattr(model, "selection_log_")

@@ -18,14 +18,14 @@ from scboost._core.losses import SquaredLoss
 from scboost.xgb.ensemble import TreeEnsemble
 
 
-def test_hostile_fits_keep_their_promises_or_are_refused():
+def test_adversarial_fits_are_correct_or_rejected():
     figures = soak.run(seed=7, cases=80, minutes=5)
     assert figures["violations"] == 0, figures["first violations"]
     assert figures["outcomes"]["held"] > 50
     assert set(figures["checks"]) == set(soak.CHECKS)
 
 
-def test_a_case_follows_from_its_number():
+def test_soak_cases_are_reproducible():
     first, second = (soak.make_case(0, 3) for _ in range(2))
     np.testing.assert_array_equal(first.X, second.X)
     np.testing.assert_array_equal(first.y, second.y)
@@ -59,7 +59,7 @@ def test_scores_that_are_not_finite_are_found_and_shrunk_to_a_script(case, capsy
     np.testing.assert_array_equal(namespace["case"].X, small.X)
 
 
-def test_a_weight_that_counts_once_is_found(case):
+def test_soak_detects_ignored_weights(case):
     case = replace(case, params={"n_estimators": 1, "max_leaves": 2, "exploration": 0.0})
     once = mock.patch.object(SquaredLoss, "initial_score", lambda self, y, sample_weight: np.array([np.mean(y)]))
     with once:
@@ -101,7 +101,7 @@ def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on files and /proc are Linux's")
-def test_a_killed_fit_goes_on_to_the_bit_and_no_disk_ends_one(tmp_path):
+def test_killed_fit_resumes_bit_identically_and_disk_errors_do_not_end_it(tmp_path):
     tool = Path(soak.__file__).with_name("kill_test.py")
     command = [sys.executable, tool, "--kills", "2", "--only", "two classes, full memory", "--output"]
     # In a process of its own: forking is not safe beside the threads of other tests.

@@ -68,7 +68,7 @@ def test_rounds_since_the_loss_improved(losses, tol, since):
 
 
 @every_task
-def test_it_stops_after_patience_and_keeps_the_best_round(task):
+def test_early_stopping_keeps_the_best_round_after_patience(task):
     cls, own, (X, y) = TASKS[task]
     model = cls(**{**TWELVE_ROUNDS, **own}, early_stopping=True, n_iter_no_change=4).set_params(
         n_estimators=200, learning_rate=0.5
@@ -85,7 +85,7 @@ def test_it_stops_after_patience_and_keeps_the_best_round(task):
     np.testing.assert_allclose(model.predict(X), fewer.predict(X), rtol=1e-5, atol=1e-5)
 
 
-def test_validation_rows_are_only_watched_without_early_stopping():
+def test_validation_set_is_only_logged_without_early_stopping():
     X, y = real_target()
     watched = SCBoostRegressor(**TWELVE_ROUNDS).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
     plain = SCBoostRegressor(**TWELVE_ROUNDS).fit(X[:200], y[:200])
@@ -199,7 +199,7 @@ def test_a_warm_start_keeps_its_automatic_learning_rate():
 
 @every_task
 @pytest.mark.parametrize("params", [{}, {"early_stopping": True}, {"subsample": 0.6, "memory": 2}], ids=str)
-def test_a_checkpoint_resumes_as_if_nothing_had_happened(task, params, tmp_path):
+def test_checkpoint_resumes_bit_identically(task, params, tmp_path):
     checkpoint = Checkpoint(tmp_path / "model", every=5)
     whole = fit(task, **params, callbacks=[checkpoint, lambda _: None])  # the second cannot be pickled
     resumed = checkpoint.load()
@@ -243,7 +243,7 @@ SCBoostRegressor(n_estimators=12, n_jobs=1, random_state=0, callbacks=callbacks)
     np.testing.assert_array_equal(resumed.fit(X, X[:, 0]).predict(X), whole.predict(X))
 
 
-def test_checkpoints_say_what_they_cannot_do(tmp_path):
+def test_unsupported_checkpoints_raise(tmp_path):
     with pytest.raises(ValueError, match="every=0"):
         Checkpoint(tmp_path / "model", every=0)
     with pytest.raises(ValueError, match=r"weighting_data='out_of_fold'.*holdout"):
@@ -292,7 +292,7 @@ def test_a_second_interrupt_does_not_wait(keyboard):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_handlers_of_others_are_left_alone():
+def test_foreign_signal_handlers_are_kept():
     caught = []
     previous = signal.signal(signal.SIGINT, lambda *_: caught.append(True))
     try:

@@ -167,7 +167,7 @@ def test_trees_after_the_best_iteration_do_not_count():
 
 @pytest.mark.parametrize("how", ["parameter", "callback"])
 @pytest.mark.parametrize("loaded", [False, True])
-def test_the_trees_of_an_early_stopped_xgboost_wrapper_are_those_it_predicts_with(how, loaded, tmp_path):
+def test_early_stopped_xgboost_is_read_up_to_its_best_iteration(how, loaded, tmp_path):
     X, y = data("binary")
     noise = np.random.default_rng(0).integers(0, 2, 100)
     stop = {"early_stopping_rounds": 3}
