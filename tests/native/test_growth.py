@@ -246,7 +246,12 @@ def test_trees_are_sound_documents_that_xgboost_reads():
             [grown] = TreeGrower(data, options).grow(g[None], h[None])
             types = ["float"] * 4 + ["c"] * 2
             document = Document.new(
-                [grown.tree], objective="reg:squarederror", base_score=np.zeros(1), n_features=6, feature_types=types
+                [grown.tree],
+                objective="reg:squarederror",
+                n_outputs=1,
+                base_score=0.0,
+                n_features=6,
+                feature_types=types,
             )
             document.check()
             margin = document.booster().inplace_predict(X, validate_features=False)
