@@ -10,7 +10,14 @@ namespace {
 constexpr std::uint32_t kDefaultLeft = 1u << 31, kCategorical = 1u << 30, kFeature = kCategorical - 1;
 constexpr std::size_t kRows = 64;  // samples of a block, which stay in cache while all trees look at them
 constexpr int kLanes = 8;          // paths that are followed at the same time
+constexpr std::uint32_t kFull = 8; // depth up to which trees are stored as full ones
 constexpr float kMostCategories = 16777216.0f;  // beyond, XGBoost takes a category for an unknown one
+
+bool any_missing(const float* values, std::size_t count) {
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) any |= values[i] != values[i];
+  return any;
+}
 
 }  // namespace
 
@@ -28,6 +35,7 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
       set_of[static_cast<std::size_t>(node)] = static_cast<std::int64_t>(i);
     }
     std::uint32_t deepest = 0;
+    bool numeric = true;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const auto number = static_cast<std::size_t>(order[i]);
       const std::int32_t left = tree.left[number], right = tree.right[number];
@@ -55,6 +63,7 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
         depth.push_back(depth[i] + 1);
         if (tree.split_type[number]) {
           categorical_ = true;
+          numeric = false;
           node.feature |= kCategorical;
           const std::int64_t set = set_of[number];
           start = static_cast<std::uint32_t>(sets_.size());
@@ -77,6 +86,15 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
     roots_.push_back(root);
     depths_.push_back(deepest);
     deepest_ = std::max(deepest_, deepest);
+    const bool full = numeric && deepest <= kFull;
+    first_step_.push_back(full ? static_cast<std::int64_t>(steps_.size()) : -1);
+    first_leaf_.push_back(full ? static_cast<std::int64_t>(leaves_.size()) : -1);
+    if (full) {
+      const std::size_t step = steps_.size(), leaf = leaves_.size(), count = std::size_t{1} << deepest;
+      steps_.resize(step + count - 1);
+      leaves_.resize(leaf + count);
+      fill(0, deepest, root, steps_.data() + step, leaves_.data() + leaf);
+    }
     if (tree.output >= k) throw std::invalid_argument("a tree is of an output that does not exist");
     outputs_.push_back(tree.output);
     std::vector<double> mean(order.size());
@@ -154,9 +172,68 @@ SCB_INLINE void Forest::walk(std::int32_t* at, const float* const* rows, std::ui
   for (int i = 0; i < kCount; ++i) at[i] = now[i];
 }
 
+// Writes the subtree of a node at a place of a full tree, of which `depth` levels are left. Below a leaf, all paths
+// lead to it.
+void Forest::fill(std::size_t place, std::uint32_t depth, std::int32_t at, Step* steps, std::int32_t* leaves) const {
+  if (depth == 0) {
+    // Levels above have 2^k - 1 places in all.
+    std::size_t width = 1;
+    while (2 * width - 1 <= place) width *= 2;
+    leaves[place - (width - 1)] = at;
+    return;
+  }
+  const Node& node = nodes_[static_cast<std::size_t>(at)];
+  const bool leaf = is_leaf(at);
+  steps[place] = leaf ? Step{0.0f, 0u} : Step{node.cut, node.feature};
+  fill(2 * place + 1, depth - 1, leaf ? at : node.left, steps, leaves);
+  fill(2 * place + 2, depth - 1, leaf ? at : node.left + 1, steps, leaves);
+}
+
+template <int kCount, bool kMissing>
+SCB_INLINE void Forest::walk_full(std::uint32_t* at, const Step* const* steps, const float* const* rows,
+                                  std::uint32_t depth) const {
+  std::uint32_t now[kCount];
+  for (int i = 0; i < kCount; ++i) now[i] = 0;
+  for (std::uint32_t s = 0; s < depth; ++s)
+    for (int i = 0; i < kCount; ++i) {
+      const Step step = steps[i][now[i]];
+      if (kMissing) {
+        const float x = rows[i][step.feature & kFeature];
+        const bool missing_left = (x != x) & (step.feature >> 31);
+        now[i] = 2 * now[i] + 1 + (!(x < step.cut) & !missing_left);
+      } else {
+        now[i] = 2 * now[i] + 1 + !(rows[i][step.feature & kFeature] < step.cut);
+      }
+    }
+  const std::uint32_t above = (1u << depth) - 1;
+  for (int i = 0; i < kCount; ++i) at[i] = now[i] - above;
+}
+
+template <bool kMissing>
+void Forest::leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+                            std::int32_t* leaf) const {
+  const std::uint32_t depth = depths_[tree];
+  const Step* steps[kLanes];
+  std::fill(steps, steps + kLanes, steps_.data() + first_step_[tree]);
+  const std::int32_t* leaves = leaves_.data() + first_leaf_[tree];
+  const float* lanes[kLanes];
+  std::uint32_t at[kLanes];
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] = rows + (i + static_cast<std::size_t>(k)) * stride;
+    walk_full<kLanes, kMissing>(at, steps, lanes, depth);
+    for (int k = 0; k < kLanes; ++k) leaf[i + static_cast<std::size_t>(k)] = leaves[at[k]];
+  }
+  for (; i < count; ++i) {
+    lanes[0] = rows + i * stride;
+    walk_full<1, kMissing>(at, steps, lanes, depth);
+    leaf[i] = leaves[at[0]];
+  }
+}
+
 template <bool kCategories>
-void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
-                       std::int32_t* leaf) const {
+void Forest::leaves_of_any(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+                           std::int32_t* leaf) const {
   const std::uint32_t depth = depths_[tree];
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -174,9 +251,15 @@ void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count,
   }
 }
 
-void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, bool missing,
                        std::int32_t* leaf) const {
-  categorical_ ? leaves_of<true>(rows, stride, count, tree, leaf) : leaves_of<false>(rows, stride, count, tree, leaf);
+  if (first_step_[tree] < 0) {
+    categorical_ ? leaves_of_any<true>(rows, stride, count, tree, leaf)
+                 : leaves_of_any<false>(rows, stride, count, tree, leaf);
+  } else {
+    missing ? leaves_of_full<true>(rows, stride, count, tree, leaf)
+            : leaves_of_full<false>(rows, stride, count, tree, leaf);
+  }
 }
 
 // Leaves of all trees for one sample: the lanes are trees.
@@ -207,8 +290,9 @@ void Forest::scores(const Samples& X, Pool* pool, double* out) const {
       return;
     }
     std::int32_t leaf[kRows];
+    const bool missing = any_missing(rows, count * n_features);
     for (std::size_t t = 0; t < T; ++t) {
-      leaves_of(rows, n_features, count, t, leaf);
+      leaves_of(rows, n_features, count, t, missing, leaf);
       double* to = out + outputs_[t] * n + first;
       for (std::size_t i = 0; i < count; ++i)
         to[i] += static_cast<double>(nodes_[static_cast<std::size_t>(leaf[i])].value);
@@ -220,8 +304,9 @@ void Forest::values(const Samples& X, Pool* pool, float* out) const {
   const std::size_t n = X.matrix.n;
   for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
     std::int32_t leaf[kRows];
+    const bool missing = any_missing(rows, count * n_features);
     for (std::size_t t = 0; t < roots_.size(); ++t) {
-      leaves_of(rows, n_features, count, t, leaf);
+      leaves_of(rows, n_features, count, t, missing, leaf);
       for (std::size_t i = 0; i < count; ++i) out[t * n + first + i] = nodes_[static_cast<std::size_t>(leaf[i])].value;
     }
   });
@@ -231,8 +316,9 @@ void Forest::nodes(const Samples& X, Pool* pool, std::int32_t* out) const {
   const std::size_t T = roots_.size();
   for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
     std::int32_t leaf[kRows];
+    const bool missing = any_missing(rows, count * n_features);
     for (std::size_t t = 0; t < T; ++t) {
-      leaves_of(rows, n_features, count, t, leaf);
+      leaves_of(rows, n_features, count, t, missing, leaf);
       for (std::size_t i = 0; i < count; ++i) out[(first + i) * T + t] = original_[static_cast<std::size_t>(leaf[i])];
     }
   });

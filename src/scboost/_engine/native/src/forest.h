@@ -50,6 +50,11 @@ class Forest {
     std::int32_t left;
     float value;
   };
+  // A tree that is not deep, as a full binary tree: the children of node i are 2i + 1 and 2i + 2.
+  struct Step {
+    float cut;
+    std::uint32_t feature;  // with the flag of the default direction
+  };
   struct Element;
 
   template <class Visit>
@@ -58,10 +63,18 @@ class Forest {
   std::int32_t next(std::int32_t at, const float* row) const;
   template <int kLanes, bool kCategories>
   void walk(std::int32_t* at, const float* const* rows, std::uint32_t depth) const;
+  template <int kLanes, bool kMissing>
+  void walk_full(std::uint32_t* at, const Step* const* steps, const float* const* rows, std::uint32_t depth) const;
+  template <bool kMissing>
+  void leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+                      std::int32_t* leaf) const;
   template <bool kCategories>
-  void leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, std::int32_t* leaf) const;
-  void leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, std::int32_t* leaf) const;
+  void leaves_of_any(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
+                     std::int32_t* leaf) const;
+  void leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, bool missing,
+                 std::int32_t* leaf) const;
   void leaves_of_one(const float* row, std::int32_t* leaf) const;
+  void fill(std::size_t place, std::uint32_t depth, std::int32_t at, Step* steps, std::int32_t* leaves) const;
   bool is_leaf(std::int32_t at) const { return nodes_[static_cast<std::size_t>(at)].left == at - 1; }
   void explain(const float* row, std::int32_t at, Element* parents, std::uint32_t depth, double zero, double one,
                std::int64_t feature, double* out) const;
@@ -74,6 +87,9 @@ class Forest {
   std::vector<double> means_;  // of each tree
   std::vector<std::uint32_t> set_start_, set_size_;  // of the categories of a node, in words
   std::vector<std::uint32_t> sets_;
+  std::vector<Step> steps_;            // of the full trees
+  std::vector<std::int32_t> leaves_;   // and the nodes of their leaves
+  std::vector<std::int64_t> first_step_, first_leaf_;  // of each tree; -1 if it is not full
   std::uint32_t deepest_ = 0;
   bool categorical_ = false;
 };
