@@ -2,13 +2,17 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The build finds a C++ compiler and these; without a compiler it is left out.
+BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
 .PHONY: demo test native test-native test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
+	$(BIN)/python tools/native.py build --optional
 	$(BIN)/scboost-lab demo
 
 test: $(VENV)/.dev
+	$(BIN)/python tools/native.py build --optional
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -17,12 +21,11 @@ test: $(VENV)/.dev
 
 # The compiled kernels, in place. Needs a C++17 compiler; everything but engine="native" works without them.
 native: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet 'cmake>=3.18' 'nanobind>=2.4' ninja
+	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
 	$(BIN)/python tools/native.py build
 
 # Their tests with AddressSanitizer and UndefinedBehaviorSanitizer.
 test-native: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet 'cmake>=3.18' 'nanobind>=2.4' ninja
 	$(BIN)/python tools/native.py test
 
 # Wheel and sdist: built, installed in an empty environment, tested. Part of `make test`.
@@ -92,7 +95,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.lab: pyproject.toml lab/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[cpu]' -e lab
+	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS) -e '.[cpu]' -e lab
 	touch $@
 
 $(VENV)/.dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
