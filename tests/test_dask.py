@@ -161,6 +161,35 @@ def test_refit_removes_attributes_of_the_first_fit(client):
     assert model.n_estimators_ == 8
 
 
+def test_a_validation_set_in_fewer_chunks_than_workers(client):
+    X, y = rows()
+    new_X, new_y = rows(n=200, seed=1)
+    weight = np.linspace(0.5, 1.5, len(new_y))
+    params = {"early_stopping": True, "n_iter_no_change": 2, "learning_rate": 0.5, "n_estimators": 30}
+    given = {"X_val": new_X, "y_val": new_y, "sample_weight_val": weight}
+    one_chunk = {name: da.from_array(value, chunks=value.shape) for name, value in given.items()}
+    model = on_dask("SCBoostRegressor").set_params(**params)
+    model.fit(da.from_array(X, chunks=(400, 5)), da.from_array(y, chunks=400), **one_chunk)
+    expected = local("SCBoostRegressor").set_params(**params).fit(X, y, **given)
+    assert model.n_estimators_ == expected.n_estimators_
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-5)
+
+
+def test_a_worker_without_samples_and_empty_chunks_at_prediction(client):
+    X, y = rows()
+    weight = np.linspace(0.5, 1.5, len(y))
+    chunks = (600, 600, 0, 0)
+    dX = da.from_array(X, chunks=((1200,), (5,))).rechunk((chunks, (5,)))
+    parts = [da.from_array(v, chunks=(chunks,)) for v in ((y > 0).astype(int), weight)]
+    model = on_dask("SCBoostClassifier").fit(dX, *parts)
+    expected = local("SCBoostClassifier").fit(X, (y > 0).astype(int), weight)
+    np.testing.assert_array_equal(model.predict(dX).compute(), expected.predict(X))
+    np.testing.assert_allclose(model.predict_proba(dX).compute(), expected.predict_proba(X), atol=1e-6)
+    none = dX[dX[:, 0] > 100]
+    assert model.predict(none).compute().shape == (0,)
+    assert model.predict_proba(none).compute().shape == (0, 2)
+
+
 def test_several_quantiles_are_columns(client):
     X, y = rows()
     table = pd.DataFrame(X, columns=list("abcde"))

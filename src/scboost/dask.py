@@ -144,14 +144,22 @@ class _OnDask(SCBoost):
         if isinstance(X, da.Array):
             X = X.rechunk({1: -1})
             if columns is None:
-                return X.map_blocks(predict, drop_axis=1, dtype=dtype)
-            return X.map_blocks(predict, chunks=(X.chunks[0], (len(columns),)), dtype=dtype)
+                empty = np.empty(0, dtype=dtype)
+                return X.map_blocks(_predicted_block, predict, empty, drop_axis=1, dtype=dtype)
+            empty = np.empty((0, len(columns)), dtype=dtype)
+            chunks = X.chunks[0], (len(columns),)
+            return X.map_blocks(_predicted_block, predict, empty, chunks=chunks, dtype=dtype)
         if isinstance(X, dd.DataFrame):
             import pandas as pd
 
             meta = pd.Series(dtype=dtype) if columns is None else pd.DataFrame(columns=columns, dtype=dtype)
             return X.map_partitions(_predicted, predict, meta, meta=meta)
         return predict(X)
+
+
+def _predicted_block(block: Any, predict: Callable[[Any], Any], empty: Any) -> Any:
+    """Return predictions of a block of an array, which may be empty."""
+    return predict(block) if block.shape[0] else empty
 
 
 def _predicted(part: Any, predict: Callable[[Any], Any], empty: Any) -> Any:

@@ -144,6 +144,8 @@ def make_samples(
     """Return samples with checked weights; those with weight 0 are left out, as if they had not been given."""
     if sample_weight is None:
         return Samples(X, y, None)
+    if communicator.size > 1 and not len(y):  # other workers have samples
+        return Samples(X, y, np.zeros(0))
     weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
     if communicator.size > 1 and not weight.any():  # other workers may have samples with weight
         return Samples(X, y, weight).take(np.flatnonzero(weight))
