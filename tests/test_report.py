@@ -12,6 +12,8 @@ import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost
 from sklearn.datasets import make_classification, make_regression
@@ -320,14 +322,23 @@ def test_single_trees_constant_trees_and_few_samples_have_a_page():
     assert "too few to select trees" in few.html()
 
 
-def test_permutation_importance_of_categorical_features():
+def to_polars(frame):
+    return pl.DataFrame({name: frame[name].astype(str) if name == "kind" else frame[name] for name in frame})
+
+
+def to_arrow(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, to_polars, to_arrow], ids=["pandas", "polars", "pyarrow"])
+def test_permutation_importance_of_categorical_features(convert):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"kind": pd.Categorical(rng.choice(["a", "b", "c"], 400)), "x": rng.normal(size=400)})
     y = (frame["kind"] == "b").to_numpy().astype(int)
-    model = scboost.SCBoostClassifier(n_estimators=10, random_state=0).fit(frame[:200], y[:200])
-    features = scboost.report(model, frame[200:], y[200:]).analysis.importance
-    assert features.names == ["kind", "x"]
-    assert features.permutation[0] > 0.1 > abs(features.permutation[1])
+    model = scboost.SCBoostClassifier(n_estimators=10, random_state=0).fit(convert(frame[:200]), y[:200])
+    importance = scboost.report(model, convert(frame[200:]), y[200:]).analysis.importance
+    assert importance.names == ["kind", "x"]
+    assert importance.permutation[0] > 0.1 > abs(importance.permutation[1])
 
 
 def test_targets_of_another_length_are_refused():
@@ -383,7 +394,7 @@ def test_other_methods_add_curves_to_the_frontier():
     found = frontier(model, X_test, y_test, methods={"constant": constant, "impossible": impossible})
     assert found.curves["constant"].loss == pytest.approx(np.log(2))
     assert found.unavailable == {"impossible": "it cannot be done"}
-    assert "prune" not in found.curves
+    assert found.curves["prune"].loss.tolist() == frontier(model, X_test, y_test).curves["prune"].loss.tolist()
 
 
 @pytest.mark.parametrize("bad", [[0], [21], [], [1.5]])

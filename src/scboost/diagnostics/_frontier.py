@@ -162,9 +162,9 @@ def frontier(
     sizes : sequence of int, optional
         Numbers of trees, at most that of the model; about ten, equally spaced on a log scale, by default.
     methods : mapping of str to callable, optional
-        Ways to make smaller models: name and a function of a ``FrontierTask`` that returns, by number of trees, raw
-        scores of the evaluation samples. ``prune`` by default. A method that raises ValueError is listed as
-        unavailable.
+        Further ways to make smaller models, besides "prune": name and a function of a :class:`FrontierTask` that
+        returns raw scores of the evaluation samples by number of trees (log-odds for classifiers). A method that
+        raises ValueError is listed as unavailable.
     random_state : int, default=0
         Seed of the split into samples for selection and evaluation.
 
@@ -204,7 +204,7 @@ def compute_frontier(
     n_selection = min(n // 2, _MAX_SELECTION)
     selection, evaluation = order[:n_selection], np.sort(order[n_selection:])
     rows = replace(trees, H=trees.H[evaluation])
-    methods = {PRUNE: pruned_margins} if methods is None else methods
+    methods = {PRUNE: pruned_margins, **(methods or {})}
     margins: dict[str, Mapping[int, FloatArray]] = {}
     unavailable: dict[str, str] = {}
     for name, method in methods.items():

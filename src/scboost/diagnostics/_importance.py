@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -109,12 +110,18 @@ def _native_importance(model: object, names: list[str]) -> FloatArray | None:
 
 
 def _column_permuter(X: Any) -> Permute | None:
-    """Return a function that permutes a column; None for types other than arrays, pandas and pyarrow tables."""
-    if hasattr(X, "iloc"):
+    """Return a function that permutes a column of data like X; None for sparse matrices and unknown types."""
+    if isinstance(X, np.ndarray):
+        return _permute_array
+    if hasattr(X, "iloc"):  # pandas, whose column names may repeat
         return _permute_pandas
-    if hasattr(X, "column_names"):
-        return _permute_arrow
-    return _permute_array if isinstance(X, np.ndarray) else None
+    return _permute_table if nw.dependencies.is_into_dataframe(X) else None
+
+
+def _permute_array(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
+    X = X.copy()
+    X[:, j] = X[order, j]
+    return X
 
 
 def _permute_pandas(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
@@ -123,11 +130,7 @@ def _permute_pandas(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
     return X
 
 
-def _permute_arrow(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
-    return X.set_column(j, X.field(j), X.column(j).take(order))
-
-
-def _permute_array(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
-    X = X.copy()
-    X[:, j] = X[order, j]
-    return X
+def _permute_table(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
+    table = nw.from_native(X, eager_only=True)
+    name = table.columns[j]
+    return table.with_columns(table[name][order].alias(name)).to_native()
