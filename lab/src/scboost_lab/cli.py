@@ -16,6 +16,7 @@ COMMANDS = {
     "reproduce": "run the paper's tables and figures",
     "pruning": "measure redundancy and pruning on real data",
     "default_study": "compare the default with other libraries at their defaults",
+    "compress_study": "compare compressed models with their teachers and with short boosted models",
     "readme": "write the README's table and speeds from the results",
 }
 """Modules of this package that describe their ``arguments`` and have a ``main``."""

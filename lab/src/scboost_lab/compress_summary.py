@@ -1,0 +1,176 @@
+"""The targets of compression next to what was measured, from the rows of ``scboost-lab compress_study``."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from scboost_lab.default_methods import ALL, REGRESSION
+from scboost_lab.results import Results
+
+LIBRARIES = ("XGBoost", "LightGBM", "CatBoost")
+Row = tuple[str, str, str]
+
+
+def summary(folder: Path) -> str:
+    """Return a Markdown table of targets and measured values.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the result files.
+
+    Returns
+    -------
+    str
+    """
+    students, peers = Results(folder / "students.csv"), Results(folder / "peers.csv")
+    rows = [
+        *_against_peers(students, peers),
+        *_against_teacher(students, Results(folder / "foreign.csv")),
+        *_regression(students, peers),
+        *_cost(students, peers),
+        *_coverage(Results(folder / "coverage.csv")),
+    ]
+    lines = ["| target | at least | measured |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {what} | {asked} | {found} |" for what, asked, found in rows])
+
+
+def best(peers: Results, prefix: str, dataset: str, column: str, folds: Sequence[int]) -> float:
+    """Return the mean over folds of a score at the learning rate that is best on each test fold."""
+    sign = -1 if column == "AUC" else 1
+    found = []
+    for fold in folds:
+        rows = [row for row in peers.select(dataset=dataset, fold=fold) if row["method"].startswith(f"{prefix},")]
+        values = [sign * float(row[column]) for row in rows if row[column]]
+        if not values:
+            return float("nan")
+        found.append(sign * min(values))
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _folds(results: Results, dataset: str, setting: str) -> list[int]:
+    return [int(row["fold"]) for row in results.select(dataset=dataset, setting=setting)]
+
+
+def _share(hits: Sequence[bool]) -> str:
+    return f"{np.mean(hits):.0%} of {len(hits)} sets" if hits else "not run"
+
+
+def _wins(
+    students: Results, sets: Sequence[str], setting: str, column: str, rival: Callable[[str, list[int]], float]
+) -> list[bool]:
+    hits = []
+    for dataset in sets:
+        folds = _folds(students, dataset, setting)
+        other = rival(dataset, folds) if folds else float("nan")
+        if not np.isnan(other):
+            own = students.mean(column, dataset=dataset, setting=setting)
+            hits.append(own > other if column == "AUC" else own < other)
+    return hits
+
+
+def _against_peers(students: Results, peers: Results) -> list[Row]:
+    rows = []
+    for column in ("log_loss", "AUC"):
+        for library in LIBRARIES:
+
+            def rival(dataset: str, folds: list[int], library: str = library, column: str = column) -> float:
+                return best(peers, f"{library} 20", dataset, column, folds)
+
+            hits = _wins(students, ALL, "20 trees", column, rival)
+            rows.append((f"20 trees, {column}, better than {library}'s 20", "80%", _share(hits)))
+
+        def strongest(dataset: str, folds: list[int], column: str = column) -> float:
+            values = [best(peers, f"{library} 20", dataset, column, folds) for library in LIBRARIES]
+            return max(values) if column == "AUC" else min(values)
+
+        hits = _wins(students, ALL, "20 trees", column, strongest)
+        rows.append((f"20 trees, {column}, better than the best of the three", "60%", _share(hits)))
+    hits = _wins(students, ALL, "20 trees", "log_loss", lambda d, f: best(peers, "XGBoost 100", d, "log_loss", f))
+    rows.append(("20 trees, log_loss, better than XGBoost's 100", "60%", _share(hits)))
+    return rows
+
+
+def _rise(results: Results, **where: str) -> list[float]:
+    """Return student minus teacher in log-loss, one value for each data set."""
+    found = []
+    for dataset in ALL:
+        own = results.mean("log_loss", dataset=dataset, **where)
+        if not np.isnan(own):
+            found.append(own - results.mean("teacher_log_loss", dataset=dataset, **where))
+    return found
+
+
+def _against_teacher(students: Results, foreign: Results) -> list[Row]:
+    rises = _rise(students, setting="50 trees")
+    rows: list[Row] = []
+    if rises:
+        rows.append(("50 trees, mean rise of log-loss over the teacher", "+.005", f"{np.mean(rises):+.4f}"))
+        rows.append(("50 trees, rise at most .01", "80%", _share([rise <= 0.01 for rise in rises])))
+    for method in foreign.distinct("method"):
+        rises = _rise(foreign, method=method, setting="50 trees")
+        text = f"{_share([rise <= 0.01 for rise in rises])}, mean {np.mean(rises):+.4f}"
+        rows.append((f"50 trees, teacher {method}, rise at most .01", "80%", text))
+    return rows
+
+
+def _regression(students: Results, peers: Results) -> list[Row]:
+    ratios = []
+    for dataset in REGRESSION:
+        own = students.mean("RMSE", dataset=dataset, setting="50 trees")
+        if not np.isnan(own):
+            ratios.append(own / students.mean("teacher_RMSE", dataset=dataset, setting="50 trees"))
+    if not ratios:
+        return []
+    hits = _wins(students, REGRESSION, "50 trees", "RMSE", lambda d, f: best(peers, "XGBoost 100", d, "RMSE", f))
+    shown = ", ".join(f"{ratio - 1:+.1%}" for ratio in ratios)
+    return [
+        ("regression, 50 trees, RMSE over the teacher's", "+3%", shown),
+        ("regression, 50 trees, RMSE lower than XGBoost's 100", "100%", _share(hits)),
+    ]
+
+
+def _cost(students: Results, peers: Results) -> list[Row]:
+    rows: list[Row] = []
+    for setting, prefix in (("20 trees", "XGBoost 20"), ("50 trees", "XGBoost 50")):
+        hits, bytes_ratio, time_ratio = [], [], []
+        for dataset in ALL:
+            own = students.mean("redundancy", dataset=dataset, setting=setting)
+            other = best(peers, prefix, dataset, "redundancy", [0])
+            if not np.isnan(own) and not np.isnan(other):
+                hits.append(own < other)
+            if students.select(dataset=dataset, setting=setting):
+                where = {"dataset": dataset, "setting": setting}
+                bytes_ratio.append(students.mean("bytes", **where) / students.mean("teacher_bytes", **where))
+                time_ratio.append(students.mean("seconds", **where) / students.mean("teacher_seconds", **where))
+        rows.append((f"{setting}, redundancy lower than XGBoost's (lowest of four rates)", "90%", _share(hits)))
+        if bytes_ratio:
+            small, quick = np.array(bytes_ratio) <= 0.1, np.array(time_ratio) <= 1
+            rows.append(
+                (
+                    f"{setting}, bytes at most 1/10",
+                    "100%",
+                    f"{_share(list(small))}, median {np.median(bytes_ratio):.2f}",
+                )
+            )
+            rows.append(
+                (
+                    f"{setting}, CPU at most the fit's",
+                    "100%",
+                    f"{_share(list(quick))}, median {np.median(time_ratio):.2f}",
+                )
+            )
+    return rows
+
+
+def _coverage(coverage: Results) -> list[Row]:
+    return [
+        (f"coverage of the bound on {what}", "95%", f"{np.mean(values):.1%}, lowest {np.min(values):.1%}")
+        for what, column in (
+            ("agreement", "covered_agreement"),
+            ("the rise of the loss", "covered_rise"),
+            ("the divergence", "covered_divergence"),
+        )
+        if (values := coverage.values(column))
+    ]
