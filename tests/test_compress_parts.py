@@ -213,8 +213,17 @@ def test_synthetic_tables_hold_what_their_numbers_say(convert, rng):
     samples = Samples.of(convert(mixed_table(300, rng)))
     drawn = samples.joined(Munge(samples.matrix, samples.categorical).draw(700, rng))
     assert type(drawn.X) is type(samples.X)
+    if isinstance(drawn.X, pd.DataFrame):
+        assert drawn.X.dtypes.equals(samples.X.dtypes)
     again = samples.like(drawn.X, "drawn")
     assert np.array_equal(again.matrix, drawn.matrix, equal_nan=True)
+
+
+def test_tables_may_have_numbers_as_column_names(rng):
+    samples = Samples.of(pd.DataFrame(rng.standard_normal((100, 3))))
+    drawn = samples.take(np.arange(50)).joined(Munge(samples.matrix[:50], samples.categorical).draw(70, rng))
+    assert drawn.X.columns.tolist() == [0, 1, 2]
+    assert np.array_equal(drawn.X.to_numpy(), drawn.matrix)
 
 
 def test_synthetic_arrays_keep_their_type(rng):

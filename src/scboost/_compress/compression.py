@@ -37,7 +37,7 @@ def compress(
     confidence: float = 0.95,
     X_certify: Any = None,
     y_certify: Any = None,
-    certify_fraction: float = 0.2,
+    certify_fraction: float = 0.1,
     X_synthetic: Any | Generator = None,
     n_synthetic: int | Literal["auto"] = "auto",
     link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
@@ -73,13 +73,13 @@ def compress(
     X_certify, y_certify : optional
         Samples for the certificate that neither the teacher nor the student has been fitted on. By default, a random
         part of X is held out, and the certificate is about samples that the teacher may know.
-    certify_fraction : float, default=0.2
+    certify_fraction : float, default=0.1
         Share of X that is held out, if ``X_certify`` is not given.
     X_synthetic : array, table or callable, optional
         Synthetic samples like X, or a function ``X_synthetic(n_samples, rng)`` that draws them, in place of the
         built-in generator: a sample in which about half of the values are replaced by those of a near neighbour.
     n_synthetic : int or "auto", default="auto"
-        Number of synthetic samples; "auto" takes four for each sample, but at least 20,000 and at most 100,000.
+        Number of synthetic samples; "auto" takes eight for each sample, but at least 20,000 and at most 100,000.
     link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
         How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").

@@ -15,8 +15,8 @@ from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float32, Float64, Indices, Mask
 
 _MOST_REAL = 50_000
-_SYNTHETIC_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 4, 20_000, 100_000
-_VALIDATION_SHARE = 0.1
+_SYNTHETIC_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 8, 20_000, 100_000
+_VALIDATION_SHARE = 0.05
 _MOST_CERTIFYING = 5_000
 
 

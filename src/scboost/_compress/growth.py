@@ -14,8 +14,8 @@ from scboost._compress.types import Float32, Float64, Indices, Mask
 from scboost._model.document import Tree
 
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
-_TOLERANCE, _STEPS = 1e-2, 2  # of the joint fit after each round
-_LAST_TOLERANCE, _LAST_STEPS = 1e-3, 10
+_TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
+_LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
 

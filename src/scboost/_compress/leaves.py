@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from scboost._compress.factor import LeafFactor
 from scboost._compress.families import Family
 from scboost._compress.types import Float64, Indices
 
@@ -73,9 +74,10 @@ class Leaves:
 class JointFit:
     """Minimises ``sum_i w_i D(f_i, b + Z_i v) + ridge |v|^2 / 2`` over the leaf values v of all trees.
 
-    Newton steps; each solves its ridge regression by conjugate gradients with a diagonal preconditioner, from where
-    the last one ended. At the minimum the weighted residual is orthogonal to every leaf up to the ridge:
-    ``Z' w (mean(f) - mean(F)) = ridge v``.
+    Newton steps, each of which solves its ridge regression by conjugate gradients. Their preconditioner is the exact
+    solution of the ridge regression in the metric of the teacher's Hessian, which the Newton steps differ little from;
+    for the squared error it is the solution itself. At the minimum the weighted residual is orthogonal to every leaf
+    up to the ridge: ``Z' w (mean(f) - mean(F)) = ridge v``.
 
     Attributes
     ----------
@@ -100,6 +102,10 @@ class JointFit:
 
     def __post_init__(self) -> None:
         self._mean = self.family.mean(self.target)
+        metric = self.weight * self.family.hessian(np.asarray(self._mean))
+        self._factors = [LeafFactor(c, self.ridge) for c in metric]
+        for leaf, size, k in zip(self.leaves.index, self.leaves.sizes, self.leaves.outputs, strict=True):
+            self._factors[k].add(leaf, size)
         self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
         self.scores: Float64 = self.leaves.scores(self.leaf_values) + self.intercept[:, None]
 
@@ -111,6 +117,7 @@ class JointFit:
     def add_tree(self, leaf: Indices, n_leaves: int, output: int) -> None:
         """Add the leaves of a tree, with value 0."""
         self.leaves.add(leaf, n_leaves, output)
+        self._factors[output].add(leaf, n_leaves)
         self.leaf_values = np.concatenate([self.leaf_values, np.zeros(n_leaves)])
 
     def objective(self) -> float:
@@ -146,8 +153,8 @@ class JointFit:
         return float(np.abs(violation).max() / scale) if scale > 0 else 0.0
 
     def _step(self, tolerance: float) -> None:
-        residual, hessian = self.gradient_hessian()
-        direction = self._solve(self.leaves.sums(residual) - self.ridge * self.leaf_values, hessian, tolerance)
+        residual, _ = self.gradient_hessian()
+        direction = self._solve(self.leaves.sums(residual) - self.ridge * self.leaf_values, tolerance)
         change = self.leaves.scores(direction)
         values, scores, before, step = self.leaf_values, self.scores, self.objective(), 1.0
         while step >= _SMALLEST_STEP:
@@ -157,13 +164,25 @@ class JointFit:
             step /= 2
         self.leaf_values, self.scores = values, scores
 
-    def _solve(self, right: Float64, hessian: Float64, tolerance: float) -> Float64:
-        """Solve ``(Z' H Z + ridge) x = right`` by preconditioned conjugate gradients."""
+    def _precondition(self, right: Float64) -> Float64:
+        """Solve the ridge regression in the metric of the teacher's Hessian, output by output."""
+        parts = self.leaves.slices()
+        x = np.empty_like(right)
+        for k, factor in enumerate(self._factors):
+            rows = [part for part, output in zip(parts, self.leaves.outputs, strict=True) if output == k]
+            found = factor.solve(np.concatenate([right[part] for part in rows]))
+            for part, values in zip(
+                rows, np.split(found, np.cumsum([p.stop - p.start for p in rows])[:-1]), strict=True
+            ):
+                x[part] = values
+        return x
+
+    def _solve(self, right: Float64, tolerance: float) -> Float64:
+        """Solve ``(Z' H Z + ridge) x = right``, H the Hessian at the scores, by preconditioned conjugate gradients."""
         mean = self.family.mean(self.scores)
-        inverse_diagonal = 1 / (self.leaves.sums(hessian) + self.ridge)
         x = np.zeros_like(right)
         r = right.copy()
-        z = inverse_diagonal * r
+        z = self._precondition(r)
         p = z.copy()
         rz = start = float(r @ z)
         for _ in range(_MOST_ITERATIONS):
@@ -174,7 +193,7 @@ class JointFit:
             step = rz / float(p @ Ap)
             x += step * p
             r -= step * Ap
-            z = inverse_diagonal * r
+            z = self._precondition(r)
             rz, last = float(r @ z), rz
             p = z + (rz / last) * p
         return x

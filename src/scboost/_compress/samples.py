@@ -82,16 +82,22 @@ class Samples:
         values = draw.values(self.matrix)
         if not self.is_table:
             return replace(self, X=values.astype(self.X.dtype), matrix=values)
+        rows = draw.donor[:, 0].tolist()
+        if nw.dependencies.is_pandas_like_dataframe(self.X):  # by position: names may repeat, or be numbers
+            table = self.X.iloc[rows].reset_index(drop=True)
+            for j in range(values.shape[1]):
+                column = self.X.iloc[:, j].iloc[draw.donor[:, j]].reset_index(drop=True)
+                table.isetitem(j, column + draw.noise[:, j] if draw.noise[:, j].any() else column)
+            return replace(self, X=table, matrix=values)
         frame = nw.from_native(self.X, eager_only=True)
-        series = {}
+        columns = []
         for j, name in enumerate(frame.columns):
-            column = frame[name]
+            column = frame[name][draw.donor[:, j].tolist()]
             if draw.noise[:, j].any():
                 moved = nw.new_series(name, values[:, j], dtype=nw.Float64, backend=frame.implementation)
-                series[name] = moved.cast(column.dtype)
-            else:
-                series[name] = column[draw.donor[:, j].tolist()]
-        return replace(self, X=nw.from_dict(series, backend=frame.implementation).to_native(), matrix=values)
+                column = moved.cast(column.dtype)
+            columns.append(column)
+        return replace(self, X=frame[rows].with_columns(*columns).to_native(), matrix=values)
 
 
 def _encode(encoder: Encoder, X: Any, name: str) -> Float64:

@@ -1,0 +1,68 @@
+"""Cholesky factor of the normal matrix of all leaves, extended by one tree at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from scboost._compress.types import Float64, Indices
+
+_MOST_LEAVES = 8192
+
+
+class LeafFactor:
+    """Block Cholesky factor of ``Z' C Z + ridge I`` for the leaf indicators Z of the trees of one output.
+
+    Products of leaf indicators are counts of samples by pairs of leaves, so that a block of the normal matrix is one
+    weighted ``bincount``. A new tree adds one block of rows to the factor and changes nothing else: the factor of T
+    trees costs what a single factorization at the end would.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n,)
+        Diagonal of C.
+    ridge : float
+        Added to the diagonal.
+    max_leaves : int
+        Trees beyond this many leaves count as if no sample was in a leaf of theirs and in one of another tree: memory
+        grows with the square of the number of leaves.
+    """
+
+    def __init__(self, weight: Float64, ridge: float, max_leaves: int = _MOST_LEAVES) -> None:
+        self._weight, self._ridge, self._max_leaves = weight, ridge, max_leaves
+        self._leaf: list[Indices] = []
+        self._sizes: list[int] = []
+        self._rows: list[Float64] = []  # of shape (leaves of the tree, leaves of all trees before)
+        self._inverses: list[Float64] = []  # of the corners, which are lower triangular
+
+    def add(self, leaf: Indices, n_leaves: int) -> None:
+        """Add a tree, given by the leaf of each sample."""
+        n_before = sum(self._sizes)
+        coupled = n_before if n_before + n_leaves <= self._max_leaves else 0
+        row = np.empty((n_leaves, coupled))
+        start = 0
+        for other, size, before, inverse in zip(self._leaf, self._sizes, self._rows, self._inverses, strict=True):
+            if start == coupled:
+                break
+            counts = np.bincount(leaf * size + other, weights=self._weight, minlength=n_leaves * size)
+            block = counts.reshape(n_leaves, size) - row[:, :start] @ before.T
+            row[:, start : start + size] = block @ inverse.T
+            start += size
+        own = np.diag(np.bincount(leaf, weights=self._weight, minlength=n_leaves) + self._ridge)
+        corner = np.linalg.cholesky(own - row @ row.T)
+        self._inverses.append(solve_triangular(corner, np.eye(n_leaves), lower=True, check_finite=False))
+        self._rows.append(row)
+        self._leaf.append(leaf)
+        self._sizes.append(n_leaves)
+
+    def solve(self, right: Float64) -> Float64:
+        """Solve ``(Z' C Z + ridge I) x = right``."""
+        x = right.copy()
+        ends = np.cumsum([0, *self._sizes]).tolist()
+        for start, end, row, inverse in zip(ends[:-1], ends[1:], self._rows, self._inverses, strict=True):
+            x[start:end] = inverse @ (x[start:end] - row @ x[: row.shape[1]])
+        for i in range(len(self._sizes) - 1, -1, -1):
+            start, end, row = ends[i], ends[i + 1], self._rows[i]
+            x[start:end] = x[start:end] @ self._inverses[i]
+            x[: row.shape[1]] -= x[start:end] @ row
+        return x
