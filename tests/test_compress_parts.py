@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 
 import scboost
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
+from scboost._compress.factor import LeafFactor
 from scboost._compress.families import FAMILIES
 from scboost._compress.growth import Problem, Settings, grow
 from scboost._compress.leaves import JointFit, Leaves
@@ -116,6 +117,24 @@ def test_the_joint_fit_is_a_minimum(link, rng):
         fit.leaf_values = values + 0.01 * rng.standard_normal(len(values))
         fit.scores = fit.leaves.scores(fit.leaf_values) + fit.intercept[:, None]
         assert fit.objective() >= best
+
+
+@pytest.mark.parametrize("max_leaves", [100, 20])
+def test_factor_solves_the_normal_equations_of_all_leaves_that_it_couples(max_leaves, rng):
+    n, sizes = 200, [5, 7, 4, 6]
+    weight = rng.random(n)
+    factor = LeafFactor(weight, 0.5, max_leaves)
+    blocks = []
+    for size in sizes:
+        leaf = rng.integers(0, size, n)
+        factor.add(leaf, size)
+        blocks.append(np.eye(size)[leaf])
+    Z = np.concatenate(blocks, axis=1)
+    normal = Z.T @ (weight[:, None] * Z) + 0.5 * np.eye(22)
+    if max_leaves == 20:  # the last tree is alone
+        normal[16:, :16] = normal[:16, 16:] = 0
+    right = rng.standard_normal(22)
+    assert np.allclose(normal @ factor.solve(right), right)
 
 
 # --- growth ----------------------------------------------------------------------------------------------------------
