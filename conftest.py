@@ -19,7 +19,7 @@ collect_ignore = [
     if find_spec(needed) is None
 ]
 if not is_available():
-    collect_ignore.append("src/scboost/_engine/native/trees.py")
+    collect_ignore += ["src/scboost/_engine/native/trees.py", "tests/native_oracle.py", "tests/symmetric_reference.py"]
 
 
 @pytest.fixture(scope="session")
