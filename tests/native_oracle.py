@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from scboost._engine.native.trees import BinnedData, Cuts, GrownTree, TreeGrower, TreeOptions
+from scboost._engine.native.trees import BinnedData, Cuts, GrownTree, GrowthOptions, TreeGrower
 
 _POLICIES = {"depth-wise": "depthwise", "leaf-wise": "lossguide"}
 _SAME_NAMES = (
@@ -40,7 +40,7 @@ def cuts_of(matrix: xgb.QuantileDMatrix, categorical: Any = None) -> Cuts:
     return Cuts(sizes, np.concatenate(parts).astype(np.float32))
 
 
-def xgboost_tree(matrix: xgb.QuantileDMatrix, g: Any, h: Any, options: TreeOptions) -> tuple[dict[str, Any], Any]:
+def xgboost_tree(matrix: xgb.QuantileDMatrix, g: Any, h: Any, options: GrowthOptions) -> tuple[dict[str, Any], Any]:
     """Grow one tree with XGBoost; returns it and the nodes of the training samples."""
     params = {name: value for name, value in asdict(options).items() if name in _SAME_NAMES}
     params["grow_policy"] = _POLICIES[options.grow_policy]
@@ -57,13 +57,13 @@ def xgboost_tree(matrix: xgb.QuantileDMatrix, g: Any, h: Any, options: TreeOptio
     return arrays, booster.predict(matrix, pred_leaf=True).ravel().astype(int)
 
 
-def native_tree(X: Any, g: Any, h: Any, options: TreeOptions, cuts: Cuts, categorical: Any = None) -> GrownTree:
+def native_tree(X: Any, g: Any, h: Any, options: GrowthOptions, cuts: Cuts, categorical: Any = None) -> GrownTree:
     counts = None if categorical is None else np.where(categorical, np.diff(cuts.indptr), 0)
     [grown] = TreeGrower(BinnedData(X, cuts=cuts, n_categories=counts), options).grow(g[None], h[None])
     return grown
 
 
-def assert_equals_xgboost(X: Any, g: Any, h: Any, options: TreeOptions, categorical: Any = None) -> GrownTree:
+def assert_equals_xgboost(X: Any, g: Any, h: Any, options: GrowthOptions, categorical: Any = None) -> GrownTree:
     """Assert that structure, gains and values are those of XGBoost's tree on the same cut points.
 
     Ties are up to rounding, which the data of the caller must not have. XGBoost takes gains in float32 as differences

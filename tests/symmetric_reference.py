@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scboost._engine.native.trees import TreeOptions
+from scboost._engine.native.trees import GrowthOptions
 
 
 def _threshold(g: float, alpha: float) -> float:
@@ -22,7 +22,7 @@ class _Leaf:
 
 
 def symmetric_tree(
-    codes: Any, n_bins: Any, categorical: Any, g: Any, h: Any, options: TreeOptions
+    codes: Any, n_bins: Any, categorical: Any, g: Any, h: Any, options: GrowthOptions
 ) -> tuple[Any, list[float], list[tuple[int, frozenset[int]]]]:
     """Grow a symmetric tree with one-vs-rest splits of categories.
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 pytest.importorskip("scboost._engine.native._native")
 
-from scboost._engine.native.trees import BinnedData, Cuts, Threads
+from scboost._engine.native.trees import BinnedData, Cuts, Pool
 
 
 def cuts_of(data, j=0):
@@ -75,7 +75,7 @@ def test_bins_do_not_depend_on_the_order_of_samples_nor_on_threads():
     plain = BinnedData(X)
     np.testing.assert_array_equal(BinnedData(X[order]).codes(), plain.codes()[order])
     for n_threads in (2, 4, 8):
-        np.testing.assert_array_equal(BinnedData(X, threads=Threads(n_threads)).codes(), plain.codes())
+        np.testing.assert_array_equal(BinnedData(X, pool=Pool(n_threads)).codes(), plain.codes())
 
 
 def test_sparse_bins_are_those_of_missing_values():

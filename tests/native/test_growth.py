@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 pytest.importorskip("scboost._engine.native._native")
 
 from native_oracle import assert_equals_xgboost, cuts_of, quantile_matrix
-from scboost._engine.native.trees import BinnedData, Threads, TreeGrower, TreeOptions, TreePredictor
+from scboost._engine.native.trees import BinnedData, GrowthOptions, Pool, TreeGrower, TreePredictor
 from scboost._model.document import Document
 from symmetric_reference import symmetric_tree
 
@@ -56,7 +56,7 @@ def make(n=2000, d=6, *, missing=0.0, n_categories=0, seed=0):
 @pytest.mark.parametrize("name", OPTIONS)
 def test_trees_equal_xgboost(name, missing):
     X, g, h = make(missing=missing)
-    assert_equals_xgboost(X, g, h, TreeOptions(**OPTIONS[name]))
+    assert_equals_xgboost(X, g, h, GrowthOptions(**OPTIONS[name]))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -71,7 +71,7 @@ def test_trees_with_categories_equal_xgboost(name, count, splits, missing):
     categorical = np.arange(6) >= 4
     one_vs_rest = 10**6 if splits == "one-vs-rest" else 1
     # Splits that separate one sample from the others are many, and have the same gain.
-    options = TreeOptions(**{"min_child_weight": 6.0, **OPTIONS[name]}, max_cat_to_onehot=one_vs_rest)
+    options = GrowthOptions(**{"min_child_weight": 6.0, **OPTIONS[name]}, max_cat_to_onehot=one_vs_rest)
     grown = assert_equals_xgboost(X, g, h, options, categorical)
     assert grown.tree["split_type"].any() or n_categories == 400
 
@@ -79,14 +79,14 @@ def test_trees_with_categories_equal_xgboost(name, count, splits, missing):
 @pytest.mark.parametrize("n", [1, 2, 30, 47, 48, 49, 300, 70_000])
 def test_trees_of_few_and_many_samples_equal_xgboost(n):
     X, g, h = make(n, missing=0.1)
-    assert_equals_xgboost(X, g, h, TreeOptions(min_child_weight=0.1))
+    assert_equals_xgboost(X, g, h, GrowthOptions(min_child_weight=0.1))
 
 
 def test_trees_on_many_features_equal_xgboost():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 300)).astype(np.float32)
     g = (rng.normal(size=400) - X[:, 7]).astype(np.float32)
-    assert_equals_xgboost(X, g, np.ones(400, dtype=np.float32), TreeOptions())
+    assert_equals_xgboost(X, g, np.ones(400, dtype=np.float32), GrowthOptions())
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_diabetes])
@@ -95,14 +95,14 @@ def test_trees_on_real_data_equal_xgboost(load):
     rng = np.random.default_rng(0)
     h = rng.uniform(0.5, 1.5, len(y)).astype(np.float32)  # no two splits have the same gain
     g = ((y.mean() - y) / y.std() + 0.1 * rng.normal(size=len(y))).astype(np.float32)
-    assert_equals_xgboost(X.astype(np.float32), g, h, TreeOptions())
+    assert_equals_xgboost(X.astype(np.float32), g, h, GrowthOptions())
 
 
 def test_sparse_equals_dense_with_missing_values():
     X, g, h = make(n=500, missing=0.6)
     stored = ~np.isnan(X)
     matrix = sparse.csr_matrix((X[stored], np.nonzero(stored)), shape=X.shape)
-    trees = [TreeGrower(BinnedData(data), TreeOptions()).grow(g[None], h[None])[0] for data in (X, matrix)]
+    trees = [TreeGrower(BinnedData(data), GrowthOptions()).grow(g[None], h[None])[0] for data in (X, matrix)]
     assert_same(*trees)
 
 
@@ -118,22 +118,22 @@ def assert_same(a, b):
 def test_trees_are_bit_identical_for_any_number_of_threads(policy, n):
     X, g, h = make(n, missing=0.1, n_categories=20)
     counts = [0, 0, 0, 0, 20, 20]
-    options = TreeOptions(grow_policy=policy, max_leaves=40, colsample_bynode=0.8)
+    options = GrowthOptions(grow_policy=policy, max_leaves=40, colsample_bynode=0.8)
     first = TreeGrower(BinnedData(X, n_categories=counts), options).grow(g[None], h[None], seed=3)
     for n_threads in (2, 4, 8):
-        threads = Threads(n_threads)
-        data = BinnedData(X, n_categories=counts, threads=threads)
-        assert_same(first[0], TreeGrower(data, options).grow(g[None], h[None], seed=3, threads=threads)[0])
+        threads = Pool(n_threads)
+        data = BinnedData(X, n_categories=counts, pool=threads)
+        assert_same(first[0], TreeGrower(data, options).grow(g[None], h[None], seed=3, pool=threads)[0])
 
 
 def test_trees_of_several_outputs_are_those_grown_alone():
     X, g, h = make()
     gradients = np.stack([g, -2 * g, g**2]).astype(np.float32)
     hessians = np.stack([h, h, np.ones_like(h)])
-    grower = TreeGrower(BinnedData(X), TreeOptions())
+    grower = TreeGrower(BinnedData(X), GrowthOptions())
     alone = [grower.grow(gradients[[k]], hessians[[k]], seed=k)[0] for k in range(3)]
-    for threads in (None, Threads(2)):
-        together = grower.grow(gradients, hessians, threads=threads)
+    for threads in (None, Pool(2)):
+        together = grower.grow(gradients, hessians, pool=threads)
         for a, b in zip(alone, together, strict=True):
             assert_same(a, b)
 
@@ -143,7 +143,7 @@ def test_trees_of_several_outputs_are_those_grown_alone():
 def test_structure_does_not_depend_on_the_unit_of_the_target(policy, scale):
     X, g, h = make(missing=0.1)
     unit = 2.0 ** round(np.log2(scale))  # exact in float32
-    grower = TreeGrower(BinnedData(X), TreeOptions(grow_policy=policy, max_leaves=30))
+    grower = TreeGrower(BinnedData(X), GrowthOptions(grow_policy=policy, max_leaves=30))
     [plain], [scaled] = grower.grow(g[None], h[None]), grower.grow(g[None] * np.float32(unit), h[None])
     assert len(plain.nodes) > 20
     np.testing.assert_array_equal(plain.leaf, scaled.leaf)
@@ -152,7 +152,7 @@ def test_structure_does_not_depend_on_the_unit_of_the_target(policy, scale):
 
 def test_a_constant_gradient_is_not_split():
     X, _, h = make()
-    grower = TreeGrower(BinnedData(X), TreeOptions(reg_lambda=0.0, min_child_weight=0.0))
+    grower = TreeGrower(BinnedData(X), GrowthOptions(reg_lambda=0.0, min_child_weight=0.0))
     for value in (1.0, 1e6, 1 / 3):
         [grown] = grower.grow((value * h)[None], h[None])
         assert len(grown.nodes) == 1
@@ -164,9 +164,9 @@ def test_samples_of_weight_zero_do_not_count_but_get_a_leaf():
     used = np.random.default_rng(1).random(len(g)) < 0.5
     counts = [0, 0, 0, 0, 20, 20]
     data = BinnedData(X, n_categories=counts)
-    [grown] = TreeGrower(data, TreeOptions(max_cat_to_onehot=1)).grow((g * used)[None], (h * used)[None])
+    [grown] = TreeGrower(data, GrowthOptions(max_cat_to_onehot=1)).grow((g * used)[None], (h * used)[None])
     part = BinnedData(X[used], n_categories=counts, cuts=data.cuts)
-    [expected] = TreeGrower(part, TreeOptions(max_cat_to_onehot=1)).grow(g[None, used], h[None, used])
+    [expected] = TreeGrower(part, GrowthOptions(max_cat_to_onehot=1)).grow(g[None, used], h[None, used])
     for name in ("left_children", "split_indices", "split_conditions", "base_weights", "categories", "default_left"):
         np.testing.assert_array_equal(grown.tree[name], expected.tree[name], err_msg=name)
     predictor = TreePredictor([grown.tree], [0], X.shape[1])
@@ -176,7 +176,7 @@ def test_samples_of_weight_zero_do_not_count_but_get_a_leaf():
 @pytest.mark.parametrize("part", ["tree", "level", "node"])
 def test_feature_sampling_offers_a_share_of_the_features(part):
     X, g, h = make(d=20)
-    options = TreeOptions(**{f"colsample_by{part}": 0.25})
+    options = GrowthOptions(**{f"colsample_by{part}": 0.25})
     grower = TreeGrower(BinnedData(X), options)
     used = [set(), set()]
     for seed in range(40):
@@ -194,9 +194,9 @@ def test_feature_sampling_offers_a_share_of_the_features(part):
 
 def test_a_tree_uses_the_offered_features_only():
     X, g, h = make(missing=0.1)
-    [grown] = TreeGrower(BinnedData(X), TreeOptions()).grow(g[None], h[None], features=[1, 4])
+    [grown] = TreeGrower(BinnedData(X), GrowthOptions()).grow(g[None], h[None], features=[1, 4])
     assert set(grown.tree["split_indices"][grown.tree["left_children"] != -1]) == {1, 4}
-    [alone] = TreeGrower(BinnedData(X[:, [1, 4]]), TreeOptions()).grow(g[None], h[None])
+    [alone] = TreeGrower(BinnedData(X[:, [1, 4]]), GrowthOptions()).grow(g[None], h[None])
     np.testing.assert_array_equal(grown.leaf, alone.leaf)
 
 
@@ -218,7 +218,7 @@ def test_symmetric_trees_equal_the_reference(options, n_categories, missing):
     X, g, h = make(n=400, missing=missing, n_categories=n_categories)
     counts = np.array([0, 0, 0, 0, n_categories, n_categories])
     data = BinnedData(X, max_bin=16, n_categories=counts)
-    options = TreeOptions(**{"grow_policy": "symmetric", "max_depth": 4, "max_cat_to_onehot": 100, **options})
+    options = GrowthOptions(**{"grow_policy": "symmetric", "max_depth": 4, "max_cat_to_onehot": 100, **options})
     [grown] = TreeGrower(data, options).grow(g[None], h[None])
     leaf, values, splits = symmetric_tree(data.codes(), np.diff(data.cuts.indptr), counts > 0, g, h, options)
     assert splits
@@ -229,7 +229,7 @@ def test_symmetric_trees_equal_the_reference(options, n_categories, missing):
 
 def test_a_level_of_a_symmetric_tree_has_one_split():
     X, g, h = make(n=5000, missing=0.1)
-    [grown] = TreeGrower(BinnedData(X), TreeOptions(grow_policy="symmetric")).grow(g[None], h[None])
+    [grown] = TreeGrower(BinnedData(X), GrowthOptions(grow_policy="symmetric")).grow(g[None], h[None])
     tree = grown.tree
     inner = np.flatnonzero(tree["left_children"] != -1)
     splits = {(tree["split_indices"][i], tree["split_conditions"][i], tree["default_left"][i]) for i in inner}
@@ -242,7 +242,7 @@ def test_trees_are_sound_documents_that_xgboost_reads():
     data = BinnedData(X, n_categories=[0, 0, 0, 0, 20, 20])
     for policy in ("depth-wise", "leaf-wise", "symmetric"):
         for onehot in (1, 100):
-            options = TreeOptions(grow_policy=policy, max_leaves=31, max_cat_to_onehot=onehot)
+            options = GrowthOptions(grow_policy=policy, max_leaves=31, max_cat_to_onehot=onehot)
             [grown] = TreeGrower(data, options).grow(g[None], h[None])
             types = ["float"] * 4 + ["c"] * 2
             document = Document.new(
@@ -269,7 +269,7 @@ def test_hostile_input_gives_a_tree(data):
     pool = np.array(data.draw(st.lists(numbers, min_size=1, max_size=5)), dtype=np.float32)
     X, g, h = (rng.choice(pool, shape) for shape in ((n, d), (K, n), (K, n)))
     counts = rng.choice([0, 0, 1, 3, 300], d)
-    options = TreeOptions(
+    options = GrowthOptions(
         grow_policy=data.draw(st.sampled_from(["depth-wise", "leaf-wise", "symmetric"])),
         max_depth=data.draw(st.integers(1, 5)),
         max_leaves=data.draw(st.integers(0, 9)),
@@ -296,7 +296,7 @@ def test_a_million_features():
     X = np.zeros((3, 10**6), dtype=np.float32)
     X[:, 777_777] = [0, 1, 2]
     X[1, ::2] = np.nan
-    [grown] = TreeGrower(BinnedData(X), TreeOptions(min_child_weight=0.0)).grow(
+    [grown] = TreeGrower(BinnedData(X), GrowthOptions(min_child_weight=0.0)).grow(
         np.array([[-1, 0, 5]], dtype=np.float32), np.ones((1, 3), dtype=np.float32)
     )
     assert len(np.unique(grown.leaf)) == 3

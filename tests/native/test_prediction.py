@@ -7,7 +7,7 @@ from scipy import sparse
 
 pytest.importorskip("scboost._engine.native._native")
 
-from scboost._engine.native.trees import Threads, TreePredictor
+from scboost._engine.native.trees import Pool, TreePredictor
 from scboost._model.document import Document
 
 
@@ -97,7 +97,7 @@ def test_shap_values_sum_to_the_scores(fitted):
 @pytest.mark.parametrize("n_threads", [2, 4, 8])
 def test_predictions_are_bit_identical_for_any_number_of_threads(fitted, n_threads):
     X, *_, predictor = fitted
-    threads = Threads(n_threads)
+    threads = Pool(n_threads)
     np.testing.assert_array_equal(predictor.scores(X, threads), predictor.scores(X))
     np.testing.assert_array_equal(predictor.shap_values(X, threads), predictor.shap_values(X))
 

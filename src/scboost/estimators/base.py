@@ -24,6 +24,7 @@ from scboost._core.samples import Samples
 from scboost._core.training import Training
 from scboost._data.encoder import Encoder, InputRules
 from scboost._engine.estimator import EstimatorEngine
+from scboost._engine.interface import TreeOptions
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.reader import read_trees
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator, agreed
@@ -95,6 +96,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # The fitted state, all of it.
     _model: FittedModel | None = None
+    _engine_name: ClassVar[str] = "xgboost"  # or "native"
     _resumable: Resumable | None = None  # with warm_start=True only
 
     # Parameters, which the constructors of the subclasses set.
@@ -482,6 +484,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if self.interaction_constraints is not None:
             groups = interaction_groups(self.interaction_constraints, encoder.n_features, names)
             params["interaction_constraints"] = groups
+        if self._engine_name == "native":
+            return self._native_engines(params, categorical, plan, context)
         return lambda rows, options: XGBoostEngine(
             rows.X,
             n_outputs,
@@ -495,6 +499,42 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             n_jobs=self._n_threads(),
             context=context,
         )
+
+    def _native_engines(self, params: dict[str, Any], categorical: Any, plan: Plan, context: Context) -> EngineMaker:
+        """Return what makes engines of the compiled kernels: models on the same samples share their bins."""
+        from scboost._engine.native.engine import NativeEngine, binned
+        from scboost._engine.native.trees import BinnedData, GrowthOptions, Pool
+
+        pool = Pool(self._n_threads()) if self._n_threads() > 1 else None
+        shared: dict[tuple[int, int], tuple[Samples, BinnedData]] = {}
+
+        def make(rows: Samples, options: TreeOptions) -> NativeEngine:
+            key = id(rows.X), id(rows.weight)
+            if key not in shared:
+                data = binned(
+                    rows.X, max_bin=plan.max_bin, categorical=categorical, sample_weight=rows.weight, pool=pool
+                )
+                shared[key] = rows, data
+            growth = GrowthOptions(
+                grow_policy="leaf-wise" if self.max_leaves else "depth-wise",
+                max_depth=options.max_depth or 0,
+                max_leaves=params["max_leaves"],
+                reg_lambda=params["lambda"],
+                reg_alpha=params["alpha"],
+                min_child_weight=params["min_child_weight"],
+                min_split_loss=params["min_split_loss"],
+                colsample_bylevel=params["colsample_bylevel"],
+                colsample_bynode=params["colsample_bynode"],
+                monotone_constraints=tuple(params.get("monotone_constraints", ())),
+                interaction_constraints=tuple(map(tuple, params.get("interaction_constraints", ()))),
+                max_cat_to_onehot=4 if options.subset_splits else 2**31,
+            )
+            features = np.array(options.features, dtype=np.intp) if options.features else None
+            return NativeEngine(
+                shared[key][1], growth, features=features, colsample=self.colsample_bytree, pool=pool, context=context
+            )
+
+        return make
 
     def _make_learner(self, seed: int) -> Any:
         learner = clone(self.estimator)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray, IntArray, Paged, take_columns
 from scboost._engine.interface import Engine, Learner, Totals
 from scboost._engine.leaf_sums import leaf_sums
-from scboost._model.document import NewestTrees, Tree
+from scboost._engine.monotone import clip_to_bounds
+from scboost._model.document import NewestTrees
 from scboost._model.ubjson import ObjectReader
 from scboost._runtime.context import Context
 from scboost._runtime.threads import SERIAL, Threads
@@ -235,38 +236,12 @@ class XGBoostEngine(Engine):
         return leaves.reshape(-1, self._n_outputs).astype(np.intp)
 
     def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
-        """Clip leaf values to XGBoost's monotone bounds; see :class:`Engine`.
-
-        A split on a constrained column puts the middle of its children's values between all leaves on its left
-        and all leaves on its right, as XGBoost does for the values it fits itself.
-        """
-        if not self._monotone or learner.leaf is None:
+        """Clip leaf values to XGBoost's monotone bounds; see :class:`Engine`."""
+        if not self._monotone or learner.leaf is None or learner.nodes is None:
             return values
-        tree: Tree = learner.model
         sums = leaf_sums(learner.leaf, len(values), (hessian,), None, self._context.threads)[0]
         mass = self._context.communicator.sum(sums)
-        left, right = tree["left_children"], tree["right_children"]
-        total = np.zeros(len(left))
-        weight = np.zeros(len(left))
-        total[learner.nodes], weight[learner.nodes] = values * mass, mass
-        for node in range(len(left) - 1, -1, -1):  # children always come after their parent
-            if left[node] != -1:
-                total[node] = total[left[node]] + total[right[node]]
-                weight[node] = weight[left[node]] + weight[right[node]]
-        value = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
-        value[learner.nodes] = values
-        low, high = np.full(len(left), -np.inf), np.full(len(left), np.inf)
-        for split in np.flatnonzero(left != -1):
-            node = int(split)
-            children = int(left[node]), int(right[node])
-            for child in children:
-                low[child], high[child] = low[node], high[node]
-            sign = self._monotone[tree["split_indices"][node]]
-            if sign:
-                below, above = children if sign > 0 else children[::-1]
-                middle = np.clip(value[list(children)], low[node], high[node]).mean()
-                high[below], low[above] = middle, middle
-        return np.clip(values, low[learner.nodes], high[learner.nodes])
+        return clip_to_bounds(learner.model, learner.nodes, values, mass, self._monotone)
 
 
 def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:

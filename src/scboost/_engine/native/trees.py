@@ -22,8 +22,8 @@ Matrix: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_matrix | sparse.csr_a
 Tree = dict[str, Any]
 """A tree as in XGBoost's model document: arrays by node."""
 
-Threads = _native.Pool
-"""Threads that sleep when idle: ``Threads(n)``; the calling thread is one of them."""
+Pool = _native.Pool
+"""Threads that sleep when idle: ``Pool(n)``; the calling thread is one of them, and does everything if n is 1."""
 
 _UINT32_MAX = np.iinfo(np.uint32).max
 
@@ -70,7 +70,7 @@ class BinnedData:
         Weights of the samples in the quantiles.
     cuts : Cuts, optional
         Cut points to be used as they are.
-    threads : Threads, optional
+    pool : Pool, optional
         On which nothing depends but time.
 
     Examples
@@ -91,12 +91,12 @@ class BinnedData:
         n_categories: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         cuts: Cuts | None = None,
-        threads: Threads | None = None,
+        pool: Pool | None = None,
     ) -> None:
         counts = None if n_categories is None else np.ascontiguousarray(n_categories, dtype=np.uint32)
         weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
         indptr, values = (None, None) if cuts is None else (cuts.indptr, cuts.values)
-        rest = max_bin, counts, weight, indptr, values, threads
+        rest = max_bin, counts, weight, indptr, values, pool
         if sparse.issparse(X):
             pointers, indices, entries = _csr(X.tocsr())
             self.native = _native.Bins.sparse(pointers, indices, entries, X.shape[1], *rest)
@@ -124,7 +124,7 @@ class BinnedData:
 
 
 @dataclass(frozen=True)
-class TreeOptions:
+class GrowthOptions:
     """How trees are grown. Names and meanings are those of XGBoost, unless stated otherwise.
 
     Attributes
@@ -200,21 +200,21 @@ class TreeGrower:
     ----------
     data : BinnedData
         The training samples.
-    options : TreeOptions
+    options : GrowthOptions
         How trees are grown.
 
     Examples
     --------
     >>> import numpy as np
     >>> data = BinnedData(np.arange(6.0)[:, None])
-    >>> grower = TreeGrower(data, TreeOptions(max_depth=1, reg_lambda=0.0))
+    >>> grower = TreeGrower(data, GrowthOptions(max_depth=1, reg_lambda=0.0))
     >>> target = np.array([[0.0, 0.0, 0.0, 3.0, 3.0, 3.0]], dtype=np.float32)
     >>> [grown] = grower.grow(-target, np.ones_like(target))
     >>> grown.leaf, grown.values
     (array([0, 0, 0, 1, 1, 1], dtype=uint8), array([0., 3.], dtype=float32))
     """
 
-    def __init__(self, data: BinnedData, options: TreeOptions) -> None:
+    def __init__(self, data: BinnedData, options: GrowthOptions) -> None:
         self.data, self.options = data, options
         o = options
         self._native = _native.Grower(
@@ -243,7 +243,7 @@ class TreeGrower:
         *,
         seed: int = 0,
         features: npt.ArrayLike | None = None,
-        threads: Threads | None = None,
+        pool: Pool | None = None,
     ) -> list[GrownTree]:
         """Grow one tree for each row of the gradient.
 
@@ -255,13 +255,13 @@ class TreeGrower:
             Seed of feature sampling.
         features : array of int, optional
             Features that the trees may use; all by default.
-        threads : Threads, optional
+        pool : Pool, optional
             On which nothing depends but time.
         """
         g, h = (np.ascontiguousarray(a, dtype=np.float32) for a in (gradient, hessian))
         seeds = [(seed + k) % 2**64 for k in range(len(g))]
         offered = None if features is None else np.asarray(features, dtype=np.int64).tolist()
-        return [GrownTree(*grown) for grown in self._native.grow(g, h, seeds, offered, threads)]
+        return [GrownTree(*grown) for grown in self._native.grow(g, h, seeds, offered, pool)]
 
 
 class TreePredictor:
@@ -280,27 +280,27 @@ class TreePredictor:
     def __init__(self, trees: list[Tree], outputs: list[int], n_features: int, n_outputs: int = 1) -> None:
         self._native = _native.Forest.make(trees, outputs, n_features, n_outputs)
 
-    def _predict(self, X: Matrix, what: _native.What, threads: Threads | None) -> npt.NDArray[Any]:
+    def _predict(self, X: Matrix, what: _native.What, pool: Pool | None) -> npt.NDArray[Any]:
         if sparse.issparse(X):
             if X.shape[1] != self._native.n_features:
                 raise ValueError(f"X has {X.shape[1]} features, but the trees have {self._native.n_features}.")
-            return self._native.predict_sparse(*_csr(X.tocsr()), what, threads)
+            return self._native.predict_sparse(*_csr(X.tocsr()), what, pool)
         if X.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
             X = X.astype(np.float32)
-        return self._native.predict(np.ascontiguousarray(X), what, threads)
+        return self._native.predict(np.ascontiguousarray(X), what, pool)
 
-    def scores(self, X: Matrix, threads: Threads | None = None) -> Float64:
+    def scores(self, X: Matrix, pool: Pool | None = None) -> Float64:
         """Return the sums of the trees' values, of shape (n_outputs, n_samples)."""
-        return self._predict(X, "scores", threads)
+        return self._predict(X, "scores", pool)
 
-    def tree_values(self, X: Matrix, threads: Threads | None = None) -> Float32:
+    def tree_values(self, X: Matrix, pool: Pool | None = None) -> Float32:
         """Return the value of each tree, of shape (n_trees, n_samples)."""
-        return self._predict(X, "values", threads)
+        return self._predict(X, "values", pool)
 
-    def nodes(self, X: Matrix, threads: Threads | None = None) -> npt.NDArray[np.int32]:
+    def nodes(self, X: Matrix, pool: Pool | None = None) -> npt.NDArray[np.int32]:
         """Return the number of each tree's leaf node, of shape (n_samples, n_trees)."""
-        return self._predict(X, "nodes", threads)
+        return self._predict(X, "nodes", pool)
 
-    def shap_values(self, X: Matrix, threads: Threads | None = None) -> Float64:
+    def shap_values(self, X: Matrix, pool: Pool | None = None) -> Float64:
         """Return path-dependent TreeSHAP values, of shape (n_samples, n_outputs, n_features + 1), the mean last."""
-        return self._predict(X, "shap", threads)
+        return self._predict(X, "shap", pool)

@@ -28,6 +28,12 @@ inline std::uint32_t lowest_bit(std::uint64_t bits) {
 #endif
 }
 
+// What is beyond the range of float32 becomes its largest number: files hold no infinity.
+inline float to_float(double x) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return static_cast<float>(x > most ? most : x < -most ? -most : x);
+}
+
 struct Node {
   std::int32_t left = -1, right = -1, parent = std::numeric_limits<std::int32_t>::max();
   std::uint32_t depth = 0;
@@ -674,7 +680,7 @@ class Growth {
     std::priority_queue<Entry> queue;
     const auto push = [&](std::int32_t number) {
       const Node& node = nodes_[static_cast<std::size_t>(number)];
-      if (splits(node)) queue.emplace(static_cast<float>(node.loss_change), -number);
+      if (splits(node)) queue.emplace(to_float(node.loss_change), -number);
     };
     std::uint32_t n_leaves = 1;
     if (p_.max_leaves == 1) return;
@@ -933,15 +939,15 @@ class Growth {
     const bool inner = node.left >= 0;
     const Split& split = node.split;
     const bool categorical = inner && split.kind != Kind::numeric;
-    const float weight = static_cast<float>(node.weight);
+    const float weight = to_float(node.weight);
     tree.left_children.push_back(node.left);
     tree.right_children.push_back(node.right);
     tree.parents.push_back(node.parent);
     tree.split_indices.push_back(inner ? static_cast<std::int32_t>(split.feature) : 0);
     tree.default_left.push_back(inner && split.default_left);
     tree.base_weights.push_back(weight);
-    tree.loss_changes.push_back(inner ? static_cast<float>(node.loss_change) : 0.0f);
-    tree.sum_hessian.push_back(static_cast<float>(node.sum.h));
+    tree.loss_changes.push_back(inner ? to_float(node.loss_change) : 0.0f);
+    tree.sum_hessian.push_back(to_float(node.sum.h));
     tree.split_type.push_back(categorical);
     if (!inner) {
       tree.split_conditions.push_back(weight);
