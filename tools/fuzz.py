@@ -165,9 +165,9 @@ def mutate(rng: np.random.Generator, known: list[Original]) -> tuple[str, Origin
     kind = ("bytes", "values", "structure", "own")[rng.choice(4, p=[0.3, 0.25, 0.25, 0.2])]
     if kind == "bytes":
         other = known[rng.integers(len(known))].files[as_json]
-        return kind, original, _mutate_bytes(rng, original.files[as_json], other), False
+        return kind, original, mutate_bytes(rng, original.files[as_json], other), False
     document = Document(pickle.loads(original.copy))  # noqa: S301 - our own, and faster than copy.deepcopy
-    change = {"values": _change_value, "structure": _change_structure, "own": _change_own}[kind]
+    change = {"values": change_value, "structure": change_structure, "own": _change_own}[kind]
     for _ in range(1 + rng.geometric(0.6)):
         change(rng, document)
     sealed = bool(rng.random() < 0.85)
@@ -176,10 +176,11 @@ def mutate(rng: np.random.Generator, known: list[Original]) -> tuple[str, Origin
             document.attributes["scboost_checksum"] = model_file._checksum(document)  # noqa: SLF001
         return kind, original, document.encode_json() if as_json else document.encode(), sealed
     except Exception:  # noqa: BLE001 - what cannot be written is no mutant: take the bytes of its original
-        return "bytes", original, _mutate_bytes(rng, original.files[as_json], b"{}"), False
+        return "bytes", original, mutate_bytes(rng, original.files[as_json], b"{}"), False
 
 
-def _mutate_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+def mutate_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Flip, insert, delete, repeat or splice bytes."""
     changed = bytearray(data)
     for _ in range(1 + rng.geometric(0.5)):
         at = int(rng.integers(max(len(changed), 1)))
@@ -260,13 +261,15 @@ def _hostile_array(rng: np.random.Generator, old: Any) -> Any:
             return np.zeros(3, array.dtype)
 
 
-def _change_value(rng: np.random.Generator, document: Document) -> None:
+def change_value(rng: np.random.Generator, document: Document) -> None:
+    """Replace one value of a document by a hostile one."""
     content, key = _pick(rng, document.content)
     if key != "scboost":  # its content has a kind of mutants of its own
         content[key] = _hostile(rng, content[key])
 
 
-def _change_structure(rng: np.random.Generator, document: Document) -> None:
+def change_structure(rng: np.random.Generator, document: Document) -> None:
+    """Change the nodes of a tree, or the trees of the model."""
     try:
         trees = document.trees
         _change_tree(rng, trees, trees[rng.integers(len(trees))])

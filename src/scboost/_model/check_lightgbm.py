@@ -248,7 +248,12 @@ def _integer(text: str, name: str, low: int, high: int) -> int:
 def _integers(text: str, name: str, size: int | None, low: int, high: int) -> npt.NDArray[np.int64]:
     words = text.split(" ")
     _require(size is None or len(words) == size, f"{name} has {len(words)} entries, not {size}")
-    return np.array([_integer(word, name, low, high) for word in words], dtype=np.int64)
+    wrong = next((word for word in words if _INTEGER.fullmatch(word) is None), None)
+    _require(wrong is None, f"{name} {wrong!r:.40} is not a whole number")
+    numbers = [int(word) for word in words]
+    for number in (min(numbers), max(numbers)):
+        _require(low <= number <= high, f"{name} {number} is not from {low} to {high}")
+    return np.array(numbers, dtype=np.int64)
 
 
 def _number(text: str, name: str) -> float:
@@ -259,7 +264,9 @@ def _number(text: str, name: str) -> float:
 def _floats(text: str, name: str, size: int, *, finite: bool = True) -> FloatArray:
     words = text.split(" ")
     _require(len(words) == size, f"{name} has {len(words)} entries, not {size}")
-    values = np.array([_number(word, name) for word in words])
+    wrong = next((word for word in words if _NUMBER.fullmatch(word) is None), None)
+    _require(wrong is None, f"{name} {wrong!r:.40} is not a number")
+    values = np.array([float(word) for word in words])
     _require(not finite or bool(np.isfinite(values).all()), f"{name} is not finite")
     return values
 

@@ -35,7 +35,10 @@ def problems(data: bytes) -> Iterator[tuple[str, str]]:
     elif _several_outputs(content):
         raise structure.UnsupportedError("trees with several outputs (multi_strategy='multi_output_tree')")
     else:
-        yield from structure.problems(Document(content if binary else convert_lists(content)))
+        try:
+            yield from structure.problems(Document(content if binary else convert_lists(content)))
+        except structure.UnsupportedError:
+            yield "", "the leaves of some trees are vectors, but not of one entry for each target"
 
 
 def _booster_name(content: Any) -> Any:
@@ -46,11 +49,12 @@ def _booster_name(content: Any) -> Any:
 
 
 def _several_outputs(content: Any) -> bool:
-    """Whether a tree states that its leaves are vectors; such trees have other fields."""
+    """Whether the leaves of all trees are vectors with an entry for each target; such trees have other fields."""
     try:
-        booster = content["learner"]["gradient_booster"]
+        learner = content["learner"]
+        booster, n_targets = learner["gradient_booster"], learner["learner_model_param"]["num_target"]
         trees = booster.get("gbtree", booster)["model"]["trees"]
         sizes = {tree["tree_param"]["size_leaf_vector"] for tree in trees}
     except (KeyError, TypeError, AttributeError):
         return False
-    return any(isinstance(size, str) and size not in {"0", "1"} and size.isdecimal() for size in sizes)
+    return sizes == {n_targets} and n_targets not in {"0", "1"}

@@ -94,6 +94,8 @@ def problems(document: Document) -> Iterator[tuple[str, str]]:
     for i, tree in enumerate(document.trees):
         try:
             n_bits += _check_tree(tree, d, table_sizes)
+            # XGBoost stores the tree under its id, and leaves a null pointer where no tree has one.
+            _require(type(tree["id"]) is int and tree["id"] == i, f"id is {tree['id']!r:.40}")
             _require(n_bits <= _MOST_BITS, f"the sets of categories so far take {n_bits // 8} bytes")
         except (_UnsoundError, *_ANY_FAULT) as error:
             yield f"tree {i}", _described(error)
@@ -205,7 +207,6 @@ def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> int:
         array = tree[name]
         _require(isinstance(array, np.ndarray) and array.dtype == dtype, f"{name} is not an array of {dtype.__name__}")
         _require(array.shape == (n,), f"{name} has {array.size} entries for {n} nodes")
-    _require("id" not in tree or type(tree["id"]) is int, "id is not a whole number")
     alive = _check_nodes(tree, n, stated["num_deleted"])
     features = tree["split_indices"][alive]
     _require(features.min() >= 0 and features.max() < max(d, 1), f"a split is on none of the {d} features")
