@@ -173,6 +173,15 @@ def test_linear_models_are_checked():
         assert found in str(check_bytes(json.dumps(changed).encode())[0])
 
 
+@pytest.mark.parametrize("value", [{}, [], None, 1, "2", True])
+@pytest.mark.parametrize("name", ["num_target", "num_class", "num_feature", "base_score"])
+def test_parameters_of_any_type_give_findings(name, value):
+    content = json.loads(xgboost_model("numbers").save_raw("json"))
+    content["learner"]["learner_model_param"][name] = value
+    found = {finding.severity for finding in check_bytes(json.dumps(content).encode())}
+    assert found == (set() if (name, value) == ("base_score", "2") else {"error"})
+
+
 def test_vector_leaves_are_reported_as_not_covered():
     X, y = two_classes()
     params = {"multi_strategy": "multi_output_tree", "nthread": 1, "tree_method": "hist"}

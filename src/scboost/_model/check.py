@@ -99,6 +99,13 @@ def check_bytes(data: bytes) -> list[Finding]:
         return [Finding("not covered", "", "there is not enough memory to read it")]
     except ValueError as error:
         return [Finding("error", "", f"{error!s:.300}")]
+    except (
+        AttributeError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+    ) as error:  # not a model
+        return [Finding("error", "", f"{type(error).__name__}: {error!s:.300}")]
 
 
 def _problems(data: bytes) -> Iterator[tuple[str, str]]:

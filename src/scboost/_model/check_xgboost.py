@@ -54,7 +54,7 @@ def _several_outputs(content: Any) -> bool:
         learner = content["learner"]
         booster, n_targets = learner["gradient_booster"], learner["learner_model_param"]["num_target"]
         trees = booster.get("gbtree", booster)["model"]["trees"]
-        sizes = {tree["tree_param"]["size_leaf_vector"] for tree in trees}
+        sizes = [tree["tree_param"]["size_leaf_vector"] for tree in trees]
     except (KeyError, TypeError, AttributeError):
         return False
-    return sizes == {n_targets} and n_targets not in {"0", "1"}
+    return bool(sizes) and n_targets not in ("0", "1") and all(size == n_targets for size in sizes)

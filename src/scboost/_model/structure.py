@@ -159,6 +159,8 @@ def _check_model(document: Document, d: int, n_outputs: int) -> IntArray | None:
     _require(booster["name"] in {"gbtree", "dart"}, f"the booster {booster['name']!r:.40} has no known name")
     trees = model["trees"]
     _require(isinstance(trees, list), "its trees are not a list")
+    if any(_has_vector_leaves(tree) for tree in trees):
+        raise UnsupportedError("XGBoost's multi_strategy='multi_output_tree' is not supported.")
     n_trees = len(trees)
     _require(n_outputs <= max(n_trees, _MOST_OUTPUTS), f"there are {n_outputs} outputs of {n_trees} trees")
     stated = _integer(model["gbtree_model_param"]["num_trees"], "num_trees", 0, _LARGEST)
@@ -168,6 +170,8 @@ def _check_model(document: Document, d: int, n_outputs: int) -> IntArray | None:
     _require(
         bool(((outputs >= 0) & (outputs < n_outputs)).all()), f"a tree is of an output outside of 0 to {n_outputs - 1}"
     )
+    counts = np.bincount(outputs, minlength=n_outputs) if n_trees else np.zeros(1)
+    _require(bool((counts == counts[0]).all()), "its outputs have different numbers of trees")
     if "iteration_indptr" in model:  # since XGBoost 2.0
         rounds = _integers(model["iteration_indptr"], "iteration_indptr")
         _require(len(rounds) >= 1 and rounds[0] == 0, "its rounds do not start at the first tree")
@@ -178,6 +182,14 @@ def _check_model(document: Document, d: int, n_outputs: int) -> IntArray | None:
         factors.shape == (n_trees,) and bool(np.isfinite(factors).all()), f"weight_drop is not {n_trees} finite numbers"
     )
     return _table_sizes(model.get("cats"), d)
+
+
+def _has_vector_leaves(tree: Any) -> bool:
+    try:
+        size = tree["tree_param"]["size_leaf_vector"]
+    except (KeyError, IndexError, TypeError):
+        return False  # and a problem of the tree
+    return isinstance(size, str) and size.isdecimal() and size not in {"0", "1"}
 
 
 def base_scores(text: str) -> list[float]:
@@ -199,8 +211,6 @@ def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> int:
     """Check one tree; return the number of bits that its sets of categories take."""
     _require(isinstance(tree, dict), "there is no object")
     stated = {name: _integer(text, name, 0, _LARGEST) for name, text in tree["tree_param"].items()}
-    if stated["size_leaf_vector"] > 1:
-        raise UnsupportedError("XGBoost's multi_strategy='multi_output_tree' is not supported.")
     n = stated["num_nodes"]
     _require(n > 0, "there are no nodes")
     for name, dtype in BY_NODE.items():
