@@ -17,6 +17,7 @@ import scboost
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, load_model
 from scboost._model import ubjson
+from scboost._model.document import Document, constant
 from scboost.estimators import model_file
 
 pd = pytest.importorskip("pandas")
@@ -326,11 +327,10 @@ def _fitted(name, value):
 
 
 FORGERIES = {
-    "newer schema": (_schema(2), "Install a newer scboost"),
+    "newer schema": (_schema(model_file.SCHEMA + 1), "Install a newer scboost"),
     "schema of another type": (_schema("1"), "its schema is '1'"),
     "no schema": (_drop("schema"), "KeyError"),
-    "estimator": (lambda own: own.update(estimator="Pipeline"), "unknown estimator 'Pipeline'"),
-    "other estimator": (lambda own: own.update(estimator="SCBoostRegressor"), "corrupt"),
+    "estimator": (lambda own: own.update(estimator="SCBoostClassifier"), r"unknown entries \['estimator'\]"),
     "unknown parameter": (lambda own: own["parameters"].update(tree_colour="x"), "unknown parameters"),
     "illegal parameter": (lambda own: own["parameters"].update(max_bin=-3), "max_bin"),
     "callbacks": (lambda own: own["parameters"].update(callbacks=[1]), "never stored"),
@@ -339,7 +339,16 @@ FORGERIES = {
     "abstract loss": (lambda own: own["loss"].update(name="Loss"), "unknown loss"),
     "classes": (_fitted("classes_", {"array": "U", "values": ["a", "a", "b"]}), "a class comes twice"),
     "too few classes": (_fitted("classes_", {"array": "U", "values": ["a", "b"]}), "there are not 3 classes"),
-    "columns": (_fitted("n_features_in_", 4), "n_features_in_ is not 5"),
+    "features": (_fitted("n_features_in_", 4), r"unknown attributes \['n_features_in_'\]"),
+    "two NaN classes": (_fitted("classes_", model_file.pack(np.array([1.0, np.nan, np.nan]))), "a class"),
+    "fewer rounds": (_fitted("n_estimators_", 3), "later rounds have weights"),
+    "no rounds": (_fitted("n_estimators_", 0), "later rounds have weights"),
+    "negative rounds": (_fitted("n_estimators_", -1), "n_estimators_ is -1"),
+    "rounds as text": (_fitted("n_estimators_", "6"), "n_estimators_ is '6'"),
+    "rounds as boolean": (_fitted("n_estimators_", True), "n_estimators_ is True"),
+    "rate as boolean": (_fitted("learning_rate_", True), "learning_rate_ is True"),
+    "uneven log": (_fitted("training_log_", model_file.pack({"a": np.zeros(2), "b": np.zeros(3)})), "lengths"),
+    "huge weights": (_array("weights", lambda w: w * 1e300), "not that of these weights"),
     "method": (_fitted("predict", 4), r"unknown attributes \['predict'\]"),
     "property": (_fitted("weights_", 4), "unknown attributes"),
     "weights": (_array("weights", lambda w: 2 * w), "not that of these weights"),
@@ -370,6 +379,93 @@ def test_a_forged_file_with_the_right_checksum_is_refused(name, tmp_path):
     path.write_bytes(resealed(document))
     with pytest.raises(ValueError, match=problem):
         load_model(path)
+
+
+def _forged(case, change):
+    model, _ = fitted(case)
+    return with_own(model_file.to_document(model._model, model.get_params(deep=False)), change)
+
+
+CONTRADICTIONS = {
+    "other intercept": ("far away", _array("intercept", lambda b: b + 99), "not that of these weights"),
+    "intercept and leaves that cancel": ("far away", _array("intercept", lambda b: b * 2), "not that of these weights"),
+    "sparse with categories": ("categories", lambda own: own.update(sparse=True), "sparse data have no categories"),
+    "quantile": ("quantile", lambda own: own["parameters"].update(quantile=0.3), r"the parameters name .*0\.3"),
+    "quantile of the loss": ("quantile", lambda own: own["loss"]["numbers"].update(quantile=0.3), "parameters name"),
+    "name of the loss": ("huber", lambda own: own["parameters"].update(loss="poisson"), "the parameters name"),
+    "delta of the loss": ("huber", lambda own: own["parameters"].update(huber_delta=0.125), "the parameters name"),
+    "link": ("poisson", lambda own: own.update(loss={"name": "SquaredLoss", "numbers": {}}), "corrupt"),
+    "other codes": ("categories", lambda own: own["columns"]["categories"][2].reverse(), "not that of these weights"),
+    "numbers for texts": ("categories", lambda own: own["columns"]["whole"].clear(), "not that of these weights"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_file_that_contradicts_itself_is_refused(name, tmp_path):
+    case, change, problem = CONTRADICTIONS[name]
+    (tmp_path / "forged.ubj").write_bytes(resealed(_forged(case, change)))
+    with pytest.raises(ValueError, match=problem):
+        load_model(tmp_path / "forged.ubj")
+
+
+def test_an_intercept_that_outgrows_the_leaves_is_refused(tmp_path):
+    """Weighted leaves and intercept may add up to the native leaves, and yet lose all digits in between."""
+    X, y = three_classes()
+    document = Document.new(
+        [constant(0.0)] * 3, objective="multi:softprob", n_outputs=3, base_score=0.0, n_features=X.shape[1]
+    )
+    model = SCBoostClassifier(**{**FAST, "n_estimators": 1}).fit(X, y)
+    own = json.loads(model_file.to_document(model._model, model.get_params(deep=False)).attributes["scboost"])
+    own |= {
+        "weights": model_file.pack(np.ones((1, 3))),
+        "intercept": model_file.pack(np.full(3, 1e30).astype(np.float32).astype(float)),
+        "leaf_values": model_file.pack(np.full(3, -1e30, dtype=np.float32)),
+    }
+    forged = document.with_learner(attributes={"scboost": json.dumps(own)})
+    (tmp_path / "forged.ubj").write_bytes(resealed(forged))
+    with pytest.raises(ValueError, match="the intercept is not that of the native model"):
+        load_model(tmp_path / "forged.ubj")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda text: text.replace('"sparse": false', '"sparse": true, "sparse": false'), "A key comes twice"),
+        (lambda text: text.replace('"learning_rate_": ', '"learning_rate_": NaN, "x": '), "NaN is not a JSON number"),
+        (lambda text: text[:-1] + ', "more": 1}', "unknown entries"),
+    ],
+)
+def test_the_own_part_is_strict_json(change, problem, tmp_path):
+    document = _forged("binary", lambda own: own)
+    text = change(document.attributes["scboost"])
+    (tmp_path / "a.ubj").write_bytes(resealed(document.with_learner(attributes={"scboost": text})))
+    with pytest.raises(ValueError, match=problem):
+        load_model(tmp_path / "a.ubj")
+
+
+def test_parameters_that_no_longer_name_the_loss_are_not_saved(tmp_path):
+    X, y = real_target()
+    model = SCBoostRegressor(**FAST, loss="quantile", quantile=0.2).fit(X, y).set_params(quantile=0.4)
+    with pytest.raises(ValueError, match=r"the parameters name the loss .*0\.4.* fitted with .*0\.2"):
+        model.save_model(tmp_path / "a.ubj")
+
+
+@pytest.mark.parametrize("case", ["binary", "classes", "regression", "categories"])
+def test_trees_that_xgboost_would_read_otherwise_are_refused(case, tmp_path):
+    """XGBoost takes the node after the left child for the right one, and the id of a tree for its place."""
+    model, _ = fitted(case)
+    document = copy.deepcopy(model_file.to_document(model._model, model.get_params(deep=False)))
+    tree = document.trees[0]
+    for name in ("left_children", "right_children"):
+        tree[name][0] = 3 - tree[name][0]
+    (tmp_path / "a.ubj").write_bytes(resealed(document))
+    with pytest.raises(ValueError, match="in tree 0, a right child does not follow the left one"):
+        load_model(tmp_path / "a.ubj")
+    document = copy.deepcopy(model_file.to_document(model._model, model.get_params(deep=False)))
+    document.trees[0]["id"], document.trees[1]["id"] = 1, 0
+    (tmp_path / "a.ubj").write_bytes(resealed(document))
+    with pytest.raises(ValueError, match="in tree 0, id is 1"):
+        load_model(tmp_path / "a.ubj")
 
 
 def test_a_forged_tree_with_the_right_checksum_is_refused(tmp_path):

@@ -28,10 +28,19 @@ def read_json(data: bytes) -> Any:
     return convert_lists(read_text(data))
 
 
-def read_text(data: bytes) -> Any:
-    """Read JSON text; a key that comes twice, and more levels than Python reads, are a ValueError."""
+def read_text(data: bytes, *, finite: bool = False) -> Any:
+    """Read JSON text; a key that comes twice, and more levels than Python reads, are a ValueError.
+
+    Parameters
+    ----------
+    data : bytes
+        Untrusted.
+    finite : bool, default=False
+        Whether NaN and infinite numbers, which are not JSON, are a ValueError as well.
+    """
+    constant = _refuse if finite else None
     try:
-        return json.loads(data.decode(), object_pairs_hook=_without_repetition)
+        return json.loads(data.decode(), object_pairs_hook=_without_repetition, parse_constant=constant)
     except RecursionError as error:
         raise ValueError("The JSON text is nested too deeply for a model.") from error
 
@@ -48,6 +57,10 @@ def convert_lists(content: Any) -> Any:
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"The JSON text is not a model with trees: {type(error).__name__} {error}") from error
     return content
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number.")
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -25,12 +25,13 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from scboost._arrays import FloatArray
 from scboost._core import losses
-from scboost._core.losses import Loss
+from scboost._core.losses import HuberLoss, Loss
 from scboost._data.encoder import Encoder
 from scboost._model import ubjson
 from scboost._model.atomic import write_file
 from scboost._model.document import Document
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
+from scboost._model.json_text import read_text
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
@@ -38,12 +39,27 @@ from scboost.estimators.base import SCBoost
 from scboost.weighting.solver import Weights
 from scboost.xgb.ensemble import TreeEnsemble
 
-SCHEMA = 1
+SCHEMA = 2
 _OWN, _CHECKSUM = "scboost", "scboost_checksum"
 _FORMATS = (".json", ".ubj")
 _OF_THE_PROCESS = {"callbacks", "estimator"}  # parameters that are never stored
 _NUMBERS = "biuf"  # kinds of arrays that are stored as bytes
-_CLASSES = {cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor)}
+_KEYS = {
+    "schema",
+    "scboost",
+    "xgboost",
+    "parameters",
+    "columns",
+    "sparse",
+    "loss",
+    "fitted",
+    "weights",
+    "intercept",
+    "leaf_values",
+    "dropped_trees",
+}
+_KEYS_OF_SCHEMA_1 = {"estimator"}  # which follows from the loss
+_OF_THE_LOSS = {"loss", "quantile", "expectile", "huber_delta", "tweedie_power"}
 
 
 # Names of schema 1 that have changed since, and values of the parameters among them.
@@ -115,11 +131,11 @@ def _stored_class(model: FittedModel) -> type[SCBoostClassifier | SCBoostRegress
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     """Return the native model, with everything else in its attributes."""
     ensemble = model.trees("save_model")
+    _check_loss_parameters(model, parameters)
     own = {
         "schema": SCHEMA,
         "scboost": __version__,
         "xgboost": import_xgboost().__version__,
-        "estimator": _stored_class(model).__name__,
         "parameters": _pack_parameters(model, parameters),
         "columns": _pack_categories(model.encoder),
         "sparse": model.encoder.sparse,
@@ -136,10 +152,8 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
 
 def _attributes(model: FittedModel) -> dict[str, Any]:
     """Facts about a model, under the names of the estimator's attributes; None for those that it does not have."""
-    names, selection = model.encoder.feature_names, model.selection
+    selection = model.selection
     return {
-        "n_features_in_": model.encoder.n_features,
-        "feature_names_in_": None if names is None else np.array(names, dtype=object),
         "classes_": model.classes,
         "n_estimators_": model.n_rounds,
         "learning_rate_": model.learning_rate,
@@ -222,6 +236,18 @@ def _pack_loss(loss: Loss) -> dict[str, Any]:
     if losses.is_built_in(loss):
         return {"name": cls.__name__, "numbers": {name: getattr(loss, name) for name in names}}
     return {"name": cls.__name__, "module": cls.__module__, "parameters": _pack_own_parameters(loss)}
+
+
+def _check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that name another loss than that of the model."""
+    named = parameters.get("loss")
+    if model.classes is not None or named is None or isinstance(named, Loss):
+        return
+    own = {name: value for name, value in parameters.items() if name in _OF_THE_LOSS}
+    loss, delta = model.loss, model.loss.delta if isinstance(model.loss, HuberLoss) else 1.0
+    expected = SCBoostRegressor(**own)._make_loss(lambda: delta)
+    if _pack_loss(expected) != _pack_loss(loss):
+        raise ValueError(f"the parameters name the loss {expected!r}, but the model was fitted with {loss!r}")
 
 
 def _pack_own_parameters(loss: Loss) -> dict[str, Any]:
@@ -312,7 +338,7 @@ def _check_origin(document: Document) -> None:
 def from_document(document: Document, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
     """Make the estimator of a document that :func:`parse` returned; see :func:`load_model` for the loss."""
     try:
-        own = json.loads(document.attributes[_OWN])
+        own = read_text(document.attributes[_OWN].encode(), finite=True)
         _check_schema(own)
         return _Reader(own, document, loss).estimator()
     except ModelFileError:
@@ -338,6 +364,10 @@ def _check_schema(own: dict[str, Any]) -> None:
             f"has schema {schema}, written by scboost {own.get('scboost')!s:.40}; this is {__version__}, "
             f"which reads up to schema {SCHEMA}. Install a newer scboost."
         )
+    unknown = sorted(set(own) - _KEYS - (_KEYS_OF_SCHEMA_1 if schema == 1 else set()))
+    _require(not unknown, f"unknown entries {unknown!r:.80}")
+    versions = own["scboost"], own["xgboost"]
+    _require(all(isinstance(version, str) for version in versions), "a version is not a text")
 
 
 class _Reader:
@@ -348,25 +378,28 @@ class _Reader:
 
     def estimator(self) -> SCBoostClassifier | SCBoostRegressor:
         own = self._own
-        _require(own["estimator"] in _CLASSES, f"unknown estimator {own['estimator']!r:.40}")
-        estimator = _CLASSES[own["estimator"]]()
+        loss = self._loss()
+        estimator: SCBoostClassifier | SCBoostRegressor = SCBoostClassifier() if loss.n_classes else SCBoostRegressor()
+        if own["schema"] == 1:
+            _require(own["estimator"] == type(estimator).__name__, f"{own['estimator']!r:.40} has another loss")
         known = estimator.get_params(deep=False)
         parameters = {name: unpack(value) for name, value in _renamed(own["parameters"]).items()}
         unknown = sorted(set(parameters) - set(known))
         _require(not unknown, f"unknown parameters {unknown!r:.80}")
         _require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
-        loss = self._loss()
         if "loss" in known:
             parameters.setdefault("loss", loss)  # an object, which is not stored among the parameters
         estimator.set_params(**parameters)
         validate_parameter_constraints(type(estimator)._parameter_constraints, parameters, type(estimator).__name__)
         _require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")
-        return estimator.__with_fitted_model__(self._model(loss, classifies=isinstance(estimator, SCBoostClassifier)))
+        model = self._model(loss)
+        _check_loss_parameters(model, parameters)
+        return estimator.__with_fitted_model__(model)
 
-    def _model(self, loss: Loss, *, classifies: bool) -> FittedModel:
+    def _model(self, loss: Loss) -> FittedModel:
         fitted = {name: unpack(value) for name, value in _renamed(self._own["fitted"]).items()}
         fitted.pop("n_classes_", None)  # of schema 1: the number of classes_
-        unknown = sorted(set(fitted) - _ATTRIBUTES)
+        unknown = sorted(set(fitted) - _ATTRIBUTES - (_ATTRIBUTES_OF_SCHEMA_1 if self._own["schema"] == 1 else set()))
         _require(not unknown, f"unknown attributes {unknown!r:.80}")
         encoder = self._encoder(fitted)
         ensemble = self._ensemble(encoder, loss)
@@ -376,14 +409,14 @@ class _Reader:
         depth = fitted.get("max_depth_")
         _require(depth is None or (type(depth) is int and depth > 0), f"max_depth_ is {depth!r:.40}")
         rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
-        _require(isinstance(rate, int | float) and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
+        _require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
         _require(isinstance(reason, str), "stop_reason_ is not a text")
         _require(name is None or isinstance(name, str), "target_name_ is not a text")
         weights = fitted.get("weighting_result_")
         _require(weights is None or isinstance(weights, Weights), "weighting_result_ is none")
         return FittedModel(
             encoder,
-            _checked_classes(fitted.get("classes_"), loss, classifies=classifies),
+            _checked_classes(fitted.get("classes_"), loss),
             loss,
             ensemble,
             n_rounds=n_rounds,
@@ -397,18 +430,18 @@ class _Reader:
         )
 
     def _encoder(self, fitted: dict[str, Any]) -> Encoder:
-        d = self._document.n_features
-        _require(type(fitted["n_features_in_"]) is int and fitted["n_features_in_"] == d, f"n_features_in_ is not {d}")
-        names = fitted.get("feature_names_in_")
-        if names is not None:
-            _require(isinstance(names, np.ndarray) and names.shape == (d,), f"feature_names_in_ are not {d} names")
-            _require(all(isinstance(name, str) for name in names), "a column name is not a text")
+        d, names = self._document.n_features, tuple(self._document.learner["feature_names"]) or None
+        if self._own["schema"] == 1:
+            n_features, stored = fitted["n_features_in_"], fitted.get("feature_names_in_")
+            _require(type(n_features) is int and n_features == d, f"n_features_in_ is not {d}")
+            given = [] if stored is None else stored.tolist()
+            _require(given == list(names or ()), "feature_names_in_ are not those of the native model")
         is_sparse = self._own["sparse"]
         _require(isinstance(is_sparse, bool), "sparse is neither true nor false")
         categories, integer = self._categories()
         _require(categories is None or len(categories) == d, f"there are not categories of {d} columns")
         _require(categories is None or not is_sparse, "sparse data have no categories")
-        return Encoder(d, None if names is None else tuple(names.tolist()), categories, integer, sparse=is_sparse)
+        return Encoder(d, names, categories, integer, sparse=is_sparse)
 
     def _ensemble(self, encoder: Encoder, loss: Loss) -> TreeEnsemble:
         own = self._own
@@ -478,8 +511,6 @@ class _Reader:
 
 
 _ATTRIBUTES = {
-    "n_features_in_",
-    "feature_names_in_",
     "classes_",
     "n_estimators_",
     "learning_rate_",
@@ -494,13 +525,14 @@ _ATTRIBUTES = {
 }
 
 
-def _checked_classes(classes: Any, loss: Loss, *, classifies: bool) -> npt.NDArray[Any] | None:
+_ATTRIBUTES_OF_SCHEMA_1 = {"n_features_in_", "feature_names_in_"}  # which follow from the native model
+
+
+def _checked_classes(classes: Any, loss: Loss) -> npt.NDArray[Any] | None:
     n_classes = loss.n_classes
     _require((classes is not None) == (n_classes > 0), "there are classes without a loss for them, or the reverse")
-    _require(n_classes > 0 or not classifies, "a classifier has the loss of a regressor")
     if classes is None:
         return None
-    _require(classifies, "a regressor has classes")
     _require(isinstance(classes, np.ndarray) and classes.shape == (n_classes,), f"there are not {n_classes} classes")
     labels = classes.tolist()
     _require(len(set(labels)) == n_classes, "a class comes twice")
@@ -514,6 +546,8 @@ def _checked_log(log: Any) -> dict[str, FloatArray]:
     _require(all(isinstance(name, str) for name in log), "a name in a log is not a text")
     is_column = all(isinstance(values, np.ndarray) and values.ndim == 1 for values in log.values())
     _require(is_column, "a log holds something else than columns")
+    _require(all(values.dtype.kind in _NUMBERS for values in log.values()), "a log holds something else than numbers")
+    _require(len({len(values) for values in log.values()}) <= 1, "the columns of a log have different lengths")
     return dict(log)
 
 
@@ -546,11 +580,22 @@ def unpack(value: Any) -> Any:
         _require(len(dict(pairs)) == len(pairs), "a key comes twice")
         return dict(pairs)
     if set(value) == {"weights"}:
-        return Weights(**{name: unpack(item) for name, item in value["weights"].items()})
+        return _checked_weights(Weights(**{name: unpack(item) for name, item in value["weights"].items()}))
     if set(value) == {"array", "values"}:
         return _unpack_texts(value["array"], value["values"])
     _require(set(value) == {"array", "shape", "data"}, f"unknown kind of value with {sorted(value)!r:.80}")
     return _unpack_numbers(value["array"], value["shape"], value["data"])
+
+
+def _checked_weights(weights: Weights) -> Weights:
+    for name in ("weights", "intercept"):
+        values = _float64(getattr(weights, name), name)
+        _require(bool(np.isfinite(values).all()), f"{name} of the weighting are not finite")
+    for name in ("objective", "loss", "covariance_term", "pull_term", "gap"):
+        _require(type(getattr(weights, name)) in {int, float}, f"{name} of the weighting is not a number")
+    _require(type(weights.n_iterations) is int, "n_iterations of the weighting is not a whole number")
+    _require(type(weights.converged) is bool, "converged of the weighting is neither true nor false")
+    return weights
 
 
 def _unpack_texts(kind: str, values: list[Any]) -> npt.NDArray[Any]:

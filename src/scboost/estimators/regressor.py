@@ -168,7 +168,11 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             ):
                 self._check_belongs(name, name.partition("_")[0], needed=needed)
             samples = make_samples(X, numbers(y, "y"), sample_weight, communicator)
-        loss = self.loss if isinstance(self.loss, Loss) else self._make_loss(samples, communicator, base)
+        loss = (
+            self.loss
+            if isinstance(self.loss, Loss)
+            else self._make_loss(lambda: _huber_delta(samples, communicator, base))
+        )
         if loss.link == LogLink() and self.leaf_rule == "mean":
             raise ValueError(
                 f"leaf_rule='mean' with loss={self.loss!r} would add means of counts or amounts to a logarithm; use "
@@ -196,7 +200,8 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         if given and not asked:
             raise ValueError(f"{name}={value!r} needs loss={loss!r}, got loss={self.loss!r}.")
 
-    def _make_loss(self, samples: Samples, communicator: Communicator, base: Loss | None) -> Loss:
+    def _make_loss(self, default_delta: Callable[[], float]) -> Loss:
+        """Return the loss that the parameters name; the default of ``huber_delta`` depends on the data."""
         if self.loss == "squared_error":
             return SquaredLoss()
         if self.loss == "poisson":
@@ -208,11 +213,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         if self.loss == "expectile" and self.expectile is not None:
             return ExpectileLoss(float(self.expectile))
         if self.loss == "huber":
-            if self.huber_delta is None and isinstance(base, HuberLoss):
-                return base
-            return HuberLoss(
-                _huber_delta(samples, communicator) if self.huber_delta is None else float(self.huber_delta)
-            )
+            return HuberLoss(default_delta() if self.huber_delta is None else float(self.huber_delta))
         if isinstance(self.quantile, Sequence):
             return QuantilesLoss(self.quantile)
         return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
@@ -316,8 +317,10 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         yield from map(self._fitted.means, self._staged_raw_scores(X))
 
 
-def _huber_delta(samples: Samples, communicator: Communicator) -> float:
-    """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are."""
+def _huber_delta(samples: Samples, communicator: Communicator, base: Loss | None = None) -> float:
+    """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are; that of a base model."""
+    if isinstance(base, HuberLoss):
+        return base.delta
     distance = np.abs(samples.y - weighted_quantile(samples.y, samples.weight, 0.5, communicator))
     away = distance > 0
     if not communicator.sum(away.sum(dtype=np.float64)):

@@ -170,7 +170,9 @@ class TreeEnsemble(Ensemble):
         Leaves must be the same to the bit. Where they hold a part of the intercept, they may differ by the rounding of
         the link, which is that of another machine; all tolerances are relative to numbers of the native model.
         """
-        K, expected = self.n_outputs, self.document()
+        K = self.n_outputs
+        with np.errstate(over="ignore"):  # weights that do not fit the leaves
+            expected = self.document()
         margin = np.broadcast_to(self._base_margin(np.array(native.base_scores)), K)
         if not np.isfinite(margin).all():
             raise ValueError("the base score is outside the domain of the link")
