@@ -147,7 +147,7 @@ def test_several_quantiles_are_columns(folder, capsys):
 def test_prune_command_keeps_the_given_number_of_trees(folder, capsys):
     train("--ignore", "amount")
     assert main(["prune", "model.json", "test.csv", "--max-trees", "3", "-o", "small.ubj"]) == 0
-    assert "3 of 8 rounds kept" in capsys.readouterr().out
+    assert "3 of 8 trees are kept" in capsys.readouterr().out
     assert np.count_nonzero(load_model("small.ubj").weights_) == 3
     assert main(["evaluate", "small.ubj", "test.csv"]) == 0
     assert "log_loss" in capsys.readouterr().out

@@ -18,13 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_and_data(parser)
     add_target(parser)
     parser.add_argument(
-        "--max-trees", type=int, required=True, metavar="N", help="trees to keep at most, for each class"
+        "--max-trees", type=int, required=True, metavar="N", help="maximum number of trees, per class"
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the new model file, .json or .ubj")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="new model file, .json or .ubj")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Choose and weight trees on the rows of a file, which should not be those of the training."""
+    """Select and re-weight trees on validation data, which should not be the training data."""
     model = read_model(arguments)
     source = Source(arguments.data)
     target, weight = target_of(model, arguments), arguments.weight
@@ -39,5 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
         sample_weight=table.column(weight).to_numpy() if weight else None,
     )
     pruned.model.save_model(arguments.output)
-    say(f"{len(pruned.kept)} of {model.n_estimators_} rounds kept, written to {arguments.output}")
+    say(pruned.verdict)
+    say(f"Written to {arguments.output}")
     return 0

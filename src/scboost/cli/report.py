@@ -16,13 +16,13 @@ EXAMPLES = ("scboost report model.json test.csv -o report.html",)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model_and_data(parser)
-    parser.add_argument("--target", metavar="COLUMN", help="column to predict; by default that of the training")
-    parser.add_argument("--name", help="what to call the model on the page")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, .html")
+    parser.add_argument("--target", metavar="COLUMN", help="target column; that of the training by default")
+    parser.add_argument("--name", help="name of the model in the report")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a page about a model and the rows of a file, which should not be those of the training."""
+    """Write the HTML report of a model on held-out data, which should not be the training data."""
     model, source = read_model(arguments), Source(arguments.data)
     target = target_of(model, arguments)
     columns, kinds = columns_of(model, source)
