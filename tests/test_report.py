@@ -28,7 +28,7 @@ from sklearn.ensemble import (
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 
 import scboost
-from scboost.diagnostics import frontier
+from scboost.diagnostics import _importance, frontier, read_ensemble
 from scboost.diagnostics._calibration import compute_calibration
 from scboost.diagnostics._findings import find
 from scboost.diagnostics._predictions import Predictions
@@ -403,3 +403,24 @@ def test_sizes_outside_of_the_model_are_refused(bad):
     model = MODELS["xgboost"]().fit(X, y)
     with pytest.raises(ValueError, match="sizes must"):
         frontier(model, X_test, y_test, sizes=bad)
+
+
+def test_permutation_importance_equals_its_definition(monkeypatch):
+    monkeypatch.setattr(_importance, "_MAX_VALUES", 60_000)  # 200 samples, 15 of 18 copies at once
+    X, y, X_test, y_test = split()
+    model = MODELS["xgboost"]().fit(X, y)
+    found = _importance.compute_importance(model, X_test, y_test, read_ensemble(model), np.random.default_rng(4))
+    rng = np.random.default_rng(4)
+    rows = rng.permutation(300)[:200]
+    before = log_loss(y_test[rows], model.predict_proba(X_test[rows]))
+    ranked = np.argsort(-model.feature_importances_, kind="stable")
+    for j in ranked:
+        increases = []
+        for _ in range(3):
+            permuted = X_test[rows].copy()
+            permuted[:, j] = permuted[rng.permutation(200), j]
+            increases.append(log_loss(y_test[rows], model.predict_proba(permuted)) - before)
+        at = found.names.index(f"feature {j}")
+        assert found.permutation[at] == pytest.approx(np.mean(increases), abs=1e-5)
+        assert found.permutation_std[at] == pytest.approx(np.std(increases), abs=1e-5)
+    assert np.all(np.diff(found.permutation) <= 0)

@@ -1,4 +1,4 @@
-"""H @ weights + intercept is the model's own margin, for every library and task."""
+"""H @ weights + intercept is the raw score of the model, for every library and task."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def margin(model, X):
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_the_weighted_sum_is_the_margin(library, task):
+def test_the_weighted_sum_equals_the_raw_score_of_the_library(library, task):
     X, y = data(task)
     model = make(library, task).fit(X[:200], y[:200])
     F = margin(model, X)
@@ -110,7 +110,7 @@ def test_the_weighted_sum_is_the_margin(library, task):
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_blocks_are_the_rows_of_the_whole(library, task):
+def test_blocks_of_samples_equal_the_whole_matrix(library, task):
     X, y = data(task)
     model = make(library, task).fit(X, y)
     whole = tree_matrix(model, X)
@@ -141,7 +141,7 @@ def test_native_boosters_are_read_like_their_wrappers(library, task):
     assert of_booster.classes is None
 
 
-def test_trees_after_the_best_iteration_do_not_count():
+def test_trees_after_the_best_iteration_are_not_read():
     X, y = data("binary")
     lightgbm = pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_early_stopped_xgboost_is_read_up_to_its_best_iteration(how, loaded, tmp
     assert_allclose(margin(found.model, X), trees.margin() - trees.intercept + found.intercept, rtol=1e-4, atol=1e-4)
 
 
-def test_an_array_cannot_stand_for_a_table_with_categories():
+def test_arrays_are_refused_by_models_with_categorical_features():
     pd = pytest.importorskip("pandas")
     lightgbm, catboost = pytest.importorskip("lightgbm"), pytest.importorskip("catboost")
     X, y = data("binary")
@@ -237,7 +237,7 @@ def test_catboost_models_of_categories_are_read():
     assert_allclose(tree_matrix(model, frame).margin(), margin(model, frame), rtol=1e-5, atol=1e-6)
 
 
-def test_sums_of_catboost_models():
+def test_sums_of_catboost_models_are_read_but_not_reweighted():
     catboost = pytest.importorskip("catboost")
     X, y = data("binary")
     parts = [make("catboost", "binary").set_params(random_seed=seed).fit(X, y) for seed in (0, 1)]
@@ -289,7 +289,7 @@ def test_an_ensemble_of_a_single_tree_is_read():
         assert_allclose(trees.margin(), F, rtol=1e-5, atol=1e-6)
 
 
-def test_votes_are_signs_around_the_base():
+def test_votes_are_relative_to_the_base_score():
     X, y = data("binary")
     boosted = tree_matrix(make("xgboost", "binary").fit(X, y), X)
     assert np.array_equal(boosted.votes(), np.where(boosted.H > 0, 1, -1))
@@ -302,7 +302,7 @@ def test_votes_are_signs_around_the_base():
     assert np.array_equal(trees.votes(), np.where(base < trees.H, 1, -1))
 
 
-def test_lightgbm_base_is_taken_out_of_the_first_tree():
+def test_lightgbm_base_score_is_separated_from_the_first_tree():
     X, y = data("binary")
     y = (y + (np.arange(len(y)) % 3 == 0) > 0).astype(int)
     trees = tree_matrix(make("lightgbm", "binary").fit(X, y), X)
@@ -327,7 +327,7 @@ def test_scboost_models_are_read():
     assert_allclose(tree_matrix(model, X).margin(), model.decision_function(X), rtol=1e-5, atol=1e-6)
 
 
-def test_scboost_models_of_a_target_far_from_zero():
+def test_scboost_models_keep_their_precision_far_from_zero():
     from scboost import SCBoostRegressor
 
     X, y = data("regression")
@@ -335,7 +335,7 @@ def test_scboost_models_of_a_target_far_from_zero():
     assert_allclose(tree_matrix(model, X).margin() - 1e7, model.predict(X) - 1e7, atol=1e-3)
 
 
-def test_scboost_models_without_trees():
+def test_scboost_models_without_trees_are_refused():
     from scboost import SCBoostRegressor
 
     X, y = data("regression")
@@ -406,7 +406,7 @@ def test_a_class_of_the_same_name_is_not_taken_for_the_library(module, name):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_models_that_are_not_fitted_and_wrong_rows_are_refused(library):
+def test_unfitted_models_and_wrong_shapes_are_refused(library):
     X, y = data("binary")
     model = make(library, "binary")
     with pytest.raises(NotFittedError):
@@ -423,7 +423,7 @@ def test_models_that_are_not_fitted_and_wrong_rows_are_refused(library):
             tree_matrix(model, X, block_size=bad)
 
 
-def test_models_that_are_no_sum_of_trees_are_refused():
+def test_models_other_than_sums_of_trees_are_refused():
     X, y = data("binary")
     with pytest.raises(TypeError, match="got LogisticRegression"):
         tree_matrix(LogisticRegression().fit(X, y), X)
@@ -446,7 +446,7 @@ def test_models_that_are_no_sum_of_trees_are_refused():
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "GradientBoosting", "RandomForest"])
-def test_sparse_rows_are_read(library):
+def test_sparse_samples_are_read(library):
     sparse = pytest.importorskip("scipy.sparse")
     X, y = data("binary")
     X = sparse.csr_matrix(np.where(X > 0, X, 0))
@@ -454,7 +454,7 @@ def test_sparse_rows_are_read(library):
     assert_allclose(tree_matrix(model, X, block_size=77).margin(), margin(model, X), rtol=1e-5, atol=1e-6)
 
 
-def test_polars_rows_are_read():
+def test_polars_tables_are_read():
     polars = pytest.importorskip("polars")
     X, y = data("binary")
     frame = polars.DataFrame(X, schema=list("abcdef"))

@@ -1,4 +1,4 @@
-"""The report in a real browser: no error, no request, every control works, readable on a phone and on a screen."""
+"""The report in a real browser: no errors, no requests, working controls, readable on a phone and a desktop."""
 
 import json
 import shutil
@@ -61,7 +61,7 @@ def shown(driver):
     return [tab for tab in TABS if by_id(driver, f"part-{tab}").is_displayed()]
 
 
-def test_it_loads_without_an_error_and_asks_for_nothing(opened, page):
+def test_the_page_loads_without_errors_and_requests(opened, page):
     driver = opened(1400)
     assert driver.title == "<b onclick=alert(1)>XGB & co</b> (XGBoost)"
     assert driver.get_log("browser") == []
@@ -70,7 +70,7 @@ def test_it_loads_without_an_error_and_asks_for_nothing(opened, page):
     assert {url for url in urls if not url.startswith("data:")} <= {page}
 
 
-def test_every_tab_shows_its_part_by_click_and_by_key(opened):
+def test_tabs_select_their_section_by_click_and_arrow_key(opened):
     driver = opened(1400)
     assert shown(driver) == ["overview"]
     for tab in reversed(TABS):
@@ -83,7 +83,7 @@ def test_every_tab_shows_its_part_by_click_and_by_key(opened):
     assert driver.get_log("browser") == []
 
 
-def test_the_slider_names_the_trees_and_the_call(opened):
+def test_the_slider_shows_the_number_of_trees_and_the_call(opened):
     driver = opened(1400)
     by_id(driver, "tab-trees").click()
     slider = by_id(driver, "trees-kept")
@@ -98,23 +98,23 @@ def test_the_slider_names_the_trees_and_the_call(opened):
     assert all(float(new) > float(old) for old, new in zip(marks, moved, strict=True))
 
 
-def test_what_is_under_the_pointer_is_written_below(opened):
+def test_charts_show_the_values_under_the_pointer(opened):
     driver = opened(1400)
-    said = []
+    readouts = []
     for tab in ("trees", "redundancy", "calibration"):
         by_id(driver, f"tab-{tab}").click()
         for figure in driver.find_elements("css selector", f"#part-{tab} figure[data-hover]"):
             svg = figure.find_element("css selector", "svg")
             webdriver.ActionChains(driver).move_to_element(svg).perform()
-            said.append(figure.find_element("css selector", ".readout").text)
-    assert len(said) == 7
-    assert all(said), said
-    assert sum("correlation" in text for text in said) == 1
+            readouts.append(figure.find_element("css selector", ".readout").text)
+    assert len(readouts) == 7
+    assert all(readouts), readouts
+    assert sum("correlation" in text for text in readouts) == 1
 
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_readable_at_this_width(opened, width, scheme):
+def test_the_page_fits_the_screen_with_readable_text(opened, width, scheme):
     driver = opened(width, scheme=scheme)
     for tab in TABS:
         by_id(driver, f"tab-{tab}").click()
@@ -135,14 +135,14 @@ def test_it_is_readable_at_this_width(opened, width, scheme):
     assert (paper > ink) == (scheme == "light")
 
 
-def test_in_print_every_part_is_shown_and_controls_are_not(opened):
+def test_print_shows_all_sections_and_no_controls(opened):
     driver = opened(1000, media="print", scheme="dark")
     assert shown(driver) == TABS
     assert not by_id(driver, "tab-overview").is_displayed()
     assert driver.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_it_shows_itself_in_a_notebook(driver, tmp_path):
+def test_the_report_displays_itself_in_a_notebook(driver, tmp_path):
     X, y = make_classification(300, 5, random_state=0)
     model = xgboost.XGBClassifier(n_estimators=10, n_jobs=1).fit(X[:150], y[:150])
     cell = tmp_path / "cell.html"

@@ -17,9 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model_and_data(parser)
     add_target(parser)
-    parser.add_argument(
-        "--max-trees", type=int, required=True, metavar="N", help="maximum number of trees, per class"
-    )
+    parser.add_argument("--max-trees", type=int, required=True, metavar="N", help="maximum number of trees, per class")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="new model file, .json or .ubj")
 
 

@@ -15,7 +15,7 @@ from scboost.diagnostics._predictions import predict_from_margin
 from scboost.diagnostics._tree_matrix import EnsembleReader, column_names, take_samples
 
 _MIN_SAMPLES, _MAX_SAMPLES = 200, 1_000
-_MAX_VALUES = 10_000_000  # tree predictions over all permutations
+_MAX_VALUES = 10_000_000  # tree predictions over all permutations, and values of a batch of copies
 MAX_FEATURES = 20
 _REPEATS = 3
 
@@ -69,29 +69,39 @@ def compute_importance(
 
 
 Permute = Callable[[Any, int, npt.NDArray[np.intp]], Any]
+"""``permute(X, j, order)`` returns X with column j in another order; X is a copy that may be modified."""
 
 
 def _permutation_increases(
     X: Any, y: npt.NDArray[Any], reader: EnsembleReader, features: IntArray, permute: Permute, rng: np.random.Generator
 ) -> tuple[str, FloatArray]:
-    """Return the name of the loss and its increases, of shape (n_features, n_repeats)."""
+    """Return the name of the loss and its increases, of shape (n_features, n_repeats).
+
+    Copies of the samples are predicted many at a time: wide tables take long to encode whatever their number of rows.
+    """
     affordable = _MAX_VALUES // (len(features) * _REPEATS * len(reader.column_weights))
     rows = rng.permutation(len(y))[: int(np.clip(affordable, _MIN_SAMPLES, _MAX_SAMPLES))]
+    n = len(rows)
     X_some, y_some = take_samples(X, rows), y[rows]
 
-    def evaluate(X: Any) -> tuple[str, float]:
-        trees = reader.matrix(X, np.float32, len(rows))
-        predictions = predict_from_margin(trees, trees.margin(), y_some)
-        return predictions.loss_name, float(predictions.pointwise_loss().mean())
+    def evaluate(X: Any, n_copies: int) -> tuple[str, FloatArray]:
+        trees = reader.matrix(X, np.float32, n * n_copies)
+        predictions = predict_from_margin(trees, trees.margin(), np.tile(y_some, n_copies))
+        return predictions.loss_name, predictions.pointwise_loss().reshape(n_copies, n).mean(axis=1)
 
-    loss_name, before = evaluate(X_some)
-    increases = np.array(
-        [
-            [evaluate(permute(X_some, int(j), rng.permutation(len(rows))))[1] - before for _ in range(_REPEATS)]
-            for j in features
-        ]
-    )
-    return loss_name, increases
+    copies = [(int(j), rng.permutation(n)) for j in features for _ in range(_REPEATS)]
+    at_once = max(1, _MAX_VALUES // (n * max(reader.n_features, len(reader.column_weights))))
+    losses: list[float] = []
+    for first in range(0, len(copies), at_once):
+        batch = copies[first : first + at_once]
+        permuted = take_samples(X_some, np.tile(np.arange(n), len(batch)))
+        for j in {feature for feature, _ in batch}:
+            same = np.arange(n)
+            orders = [c * n + (order if feature == j else same) for c, (feature, order) in enumerate(batch)]
+            permuted = permute(permuted, j, np.concatenate(orders))
+        losses.extend(evaluate(permuted, len(batch))[1])
+    loss_name, before = evaluate(X_some, 1)
+    return loss_name, np.reshape(losses, (len(features), _REPEATS)) - before
 
 
 def _native_importance(model: object, names: list[str]) -> FloatArray | None:
@@ -119,14 +129,12 @@ def _column_permuter(X: Any) -> Permute | None:
 
 
 def _permute_array(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
-    X = X.copy()
     X[:, j] = X[order, j]
     return X
 
 
 def _permute_pandas(X: Any, j: int, order: npt.NDArray[np.intp]) -> Any:
-    X = X.copy()
-    X.isetitem(j, X.iloc[order, j].set_axis(X.index))
+    X.isetitem(j, X.iloc[order, j].array)
     return X
 
 
