@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from data_makers import FAST, legal_parameters, three_classes, two_classes
 from scboost import SCBoostClassifier
-from scboost._core.sampling import content_sample
+from scboost._data.folds import content_sample
 from scboost._data.hashing import row_keys
 from scboost._engine.estimator import EstimatorEngine
 from scboost.xgb.engine import XGBoostEngine

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from scboost._core.sampling import Draws, content_folds, content_sample
+from scboost._core.sampling import Draws
+from scboost._data.folds import content_folds, content_sample
 from scboost._data.hashing import row_keys
 
 

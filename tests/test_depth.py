@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core.autotune import auto_learning_rate
-from scboost.estimators.fitting import FoldModels
+from scboost._core.selection import FoldModels
 
 pytest.importorskip("xgboost")
 
@@ -88,5 +88,5 @@ def test_the_loss_on_some_folds_is_that_of_these_alone():
         *((SimpleNamespace(validation_loss=v), SimpleNamespace(weight=w)) for v, w in runs), strict=True
     )
     models = FoldModels(list(trainings), list(watches), [], [6.0, 5.0, 4.0], 3)
-    assert models.pooled_of(2) == [2.5, 1.5, 1.25]
-    assert models.pooled_of(3) == models.pooled
+    assert models.losses_of(2) == [2.5, 1.5, 1.25]
+    assert models.losses_of(3) == models.losses

@@ -94,7 +94,7 @@ def test_a_metric_that_is_not_defined_on_the_rows_is_refused():
 
 def test_a_metric_without_rows_to_choose_on_and_an_unknown_one_are_refused():
     X, y = two_classes(n=100)
-    with pytest.raises(ValueError, match="needs rows that choose the number of rounds or stop the fit"):
+    with pytest.raises(ValueError, match="needs a validation set for early stopping or for selecting"):
         SCBoostClassifier(early_stopping_metric="roc_auc", n_estimators=10).fit(X, y)
     with pytest.raises(ValueError, match="nonsense"):
         SCBoostClassifier(early_stopping_metric="nonsense", **GIVEN).fit(X, y)

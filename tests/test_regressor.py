@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from data_makers import FAST, real_target
 from scboost._core.leaves import leaf_values
 from scboost._core.losses import PoissonLoss, QuantileLoss
-from scboost._core.samples import Samples
+from scboost._data.samples import Samples
 from scboost._runtime.communicator import SINGLE_PROCESS
 from scboost._runtime.context import Context
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor

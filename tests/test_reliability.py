@@ -18,10 +18,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
 from scboost._core.history import History
-from scboost._core.losses import HuberLoss, SquaredLoss
-from scboost._core.samples import Samples
+from scboost._core.losses import HuberLoss
+from scboost._core.spec import Facts
+from scboost._data.samples import Samples
 from scboost._runtime.communicator import SINGLE_PROCESS
-from scboost.estimators.parameters import make_plan
 from scboost.xgb.engine import XGBoostEngine
 
 X, y = real_target()
@@ -177,22 +177,12 @@ def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_roun
     start = HuberLoss(1.0).initial_score(ends, weight)
     np.testing.assert_allclose(start, [1000 - 1 / 3])
     np.testing.assert_allclose(HuberLoss(1.0).initial_score(repeated, None), start)
-    rows = Samples(np.zeros((4000, 1)), np.zeros(4000), np.full(4000, 2.0))
+    weighted = Samples(np.zeros((4000, 1)), np.zeros(4000), np.full(4000, 2.0))
     twice = Samples(np.zeros((8000, 1)), np.zeros(8000), None)
-    plans = [
-        make_plan(
-            SCBoostRegressor(),
-            SquaredLoss(),
-            part,
-            0,
-            SINGLE_PROCESS,
-            has_validation=False,
-            has_base=False,
-            most_categories=0,
-        )
-        for part in (rows, twice)
+    facts = [
+        Facts(1, part.total_weight(SINGLE_PROCESS), part.effective_size(SINGLE_PROCESS)) for part in (weighted, twice)
     ]
-    assert plans[0] == plans[1]
+    assert facts[0] == facts[1]
 
 
 def test_weight_zero_hides_the_category_of_a_sample():

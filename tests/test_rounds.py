@@ -13,10 +13,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import QUICK, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
-from scboost._core.autotune import FAST_ROUNDS, auto_learning_rate
+from scboost._core.autotune import FAST_ROUNDS, MAX_ROUNDS, auto_learning_rate
 from scboost._core.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.stopping import EarlyStopping
-from scboost.estimators.parameters import MAX_ROUNDS
 from scboost.weighting import learn_scale
 
 TASKS = {
@@ -418,7 +417,7 @@ def test_categories_of_the_first_model_stay_the_categories():
 
 def test_a_warm_start_needs_a_number_of_rounds():
     X, y = two_classes()
-    with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' chooses it; give a number"):
+    with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' selects it; give a number"):
         SCBoostClassifier(warm_start=True).fit(X, y)
 
 

@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint
 from scboost._core.stopping import EarlyStopping
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor, fitting
+from scboost._data import folds
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.xgb.engine import XGBoostEngine
 
 TWELVE_ROUNDS = {**FAST, "n_estimators": 12}
@@ -113,13 +114,13 @@ def test_held_out_rows_change_no_tree():
     """By construction: whatever the held-out part of X and y holds, the trees stay the same."""
     X, y = real_target()
     seen = []
-    original = fitting.content_sample
+    original = folds.content_sample
 
     def content_sample(*args):
         seen.append(original(*args))
         return seen[0]  # the values in the rows choose them: spoilt rows would choose others
 
-    with mock.patch("scboost.estimators.fitting.content_sample", content_sample):
+    with mock.patch("scboost._data.folds.content_sample", content_sample):
         first = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=50).fit(X, y)
         held_out = seen[0]
         assert held_out.sum() == 60

@@ -10,9 +10,10 @@ from choices import CHOICES, predictions, some_rows
 from data_makers import QUICK, rounded, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
 from scboost._core.losses import QuantileLoss
-from scboost._core.sampling import Draws, content_folds
-from scboost._core.statistics import grouped_quantiles, rank_keys
-from scboost._data.hashing import row_keys
+from scboost._core.sampling import Draws
+from scboost._core.statistics import grouped_quantiles
+from scboost._data.folds import content_folds
+from scboost._data.hashing import rank_keys, row_keys
 from scboost._runtime.communicator import SINGLE_PROCESS, WorkerError, agreed
 from scboost._runtime.context import Context
 from scboost.estimators.sharing import Part, fit_part
@@ -346,7 +347,7 @@ def test_contents_folds_and_draws_do_not_depend_on_who_has_the_rows():
 
 
 def test_contents_are_numbered_across_slices(monkeypatch):
-    monkeypatch.setattr("scboost._core.statistics._SLICE", 16)
+    monkeypatch.setattr("scboost._data.hashing._SLICE", 16)
     rng = np.random.default_rng(0)
     all_keys = rng.integers(2**63, size=200, dtype=np.uint64)
     own = [np.unique(rng.choice(all_keys, size=120)) for _ in range(3)]

@@ -20,6 +20,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike
+from scboost._core.parameters import Parameters
+from scboost._core.rules import check_distributed, check_parameters
 from scboost._runtime.communicator import WorkerError
 from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
 from scboost.diagnostics._registry import read_ensemble
@@ -27,7 +29,6 @@ from scboost.diagnostics._statistics import collect_statistics, combine
 from scboost.estimators import classifier, regressor
 from scboost.estimators.base import SCBoost
 from scboost.estimators.migration import explains_foreign_arguments
-from scboost.estimators.parameters import check_shareable, check_together
 from scboost.estimators.sharing import Outcome, Part, fit_part
 from scboost.xgb.collective import tracking
 
@@ -104,8 +105,9 @@ class _OnDask(SCBoost):
             The fitted estimator.
         """
         local = self._unfitted_local()
-        check_together(local)
-        check_shareable(local)
+        parameters = Parameters.of(local.get_params(deep=False))
+        check_parameters(parameters)
+        check_distributed(parameters)
         if self.warm_start:
             raise ValueError("warm_start=True needs the rows of one process; use callbacks=[Checkpoint(path)].")
         resume = None if resume_from is None else Path(resume_from).read_bytes()

@@ -7,11 +7,81 @@ from dataclasses import dataclass
 import numpy as np
 
 from scboost._core.losses import Loss, SquaredLoss
+from scboost._core.stopping import EarlyStopping
 
+MAX_ROUNDS = 1000
+"""Maximum number of rounds that cross-validation or early stopping selects from."""
 FAST_ROUNDS = 100
 """Rounds of ``preset="fast"``."""
+FAST_RATE, FAST_PROJECTION = 0.8, 0.7
+"""Factor of the learning rate and projection strength where the number of rounds is not selected."""
 LARGEST_RATE = 0.5
 """Largest learning rate that "auto" returns."""
+MEMORY = 5
+"""Number of trees in the history."""
+DEPTH = 6
+"""Maximum depth of trees without a limit on leaves."""
+FOLDS, BEST_FOLDS = 5, 10
+"""Number of folds; with ``preset="best"`` each fold model sees nearly all samples."""
+ROUNDS_TO_SELECT_RATE = 500
+"""Number of rounds from which cross-validation, whose cost is then small, determines the learning rate."""
+SHALLOW_RATE = 2.0
+"""Factor of the learning rate of shallow trees, which would need many rounds."""
+FEWEST_CATEGORIES_FOR_SUBSETS = 4
+"""Number of categories from which subset splits differ from one-vs-rest splits."""
+MIN_SAMPLES_TO_SELECT = 20
+"""Number of distinct samples from which the number of rounds can be selected."""
+
+# Number of folds that select the number of rounds, by the largest number of samples: with many, fewer folds suffice.
+_SELECTION_FOLDS = ((5_000, 5), (20_000, 3))
+MAX_SELECTION_SIZE = _SELECTION_FOLDS[-1][0]
+"""Number of samples up to which tree options are selected; beyond, a single fold would decide."""
+_PATIENCE = 10
+# Patience while the number of rounds is selected: rounds, and share of the best round so far.
+_SELECTION_STOPPING = EarlyStopping(patience=60, tol=0.0, share=0.2)
+# Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
+_SELECTION_SPEEDUP = 4
+# Features from which and samples up to which histograms, not samples, take the time of growing a tree.
+_WIDE, _FEW_SAMPLES = 100, 10_000
+
+
+def early_stopping(patience: int | str, tol: float, *, is_open: bool) -> EarlyStopping:
+    """Return when to stop on a validation set; with an open number of rounds as patiently as in cross-validation."""
+    if not isinstance(patience, str):
+        return EarlyStopping(int(patience), float(tol))
+    if is_open:
+        return EarlyStopping(_SELECTION_STOPPING.patience, float(tol), _SELECTION_STOPPING.share)
+    return EarlyStopping(_PATIENCE, float(tol))
+
+
+def selection_stopping(patience: int | str, tol: float) -> EarlyStopping:
+    """Return when fold models that select the number of rounds stop."""
+    return _SELECTION_STOPPING if isinstance(patience, str) else EarlyStopping(int(patience), float(tol))
+
+
+def selection_speedup(rate: float) -> int:
+    """Return by which factor the learning rate of fold models is larger."""
+    return min(_SELECTION_SPEEDUP, max(int(LARGEST_RATE / rate), 1))
+
+
+def selection_folds(effective_size: float) -> int:
+    """Return how many folds select the number of rounds."""
+    return next((folds for most, folds in _SELECTION_FOLDS if effective_size <= most), 1)
+
+
+def shallow_depths(*, classifies: bool) -> tuple[int, ...]:
+    """Return the smaller depths to try."""
+    return (3, 2) if classifies else (4, 3, 2)
+
+
+def shallow_rounds(*, classifies: bool) -> int:
+    """Return how many rounds of shallow trees correspond to one of deep trees."""
+    return 2 if classifies else 3
+
+
+def max_bin(n_features: int, total_weight: float) -> int:
+    """Return the number of histogram bins."""
+    return 64 if n_features >= _WIDE and total_weight < _FEW_SAMPLES else 256
 
 
 @dataclass(frozen=True)

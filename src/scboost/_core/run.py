@@ -17,28 +17,16 @@ from scboost._arrays import FloatArray, IntArray
 from scboost._core.loop import Boosting, Round, Settings, State, has_changing_metric, initial_state
 from scboost._core.losses import Loss
 from scboost._core.losses.base import initial_score
-from scboost._core.samples import Samples
 from scboost._core.sampling import Draws
 from scboost._core.stopping import NOT_STOPPED, EarlyStopping, Stop, StopReason
 from scboost._core.training import Training
+from scboost._data.samples import Samples
 from scboost._engine.ensemble import Ensemble
 from scboost._engine.interface import Engine
 from scboost._runtime.context import Context
+from scboost._runtime.observer import SILENT, Observer
 from scboost._runtime.signals import interrupts_held
 from scboost._runtime.threads import single_threaded_blas
-
-
-class Observer(Protocol):
-    """Is notified of the rounds of a fit: progress bars, callbacks."""
-
-    def begin_round(self) -> None:
-        """Act before a round of all models."""
-
-    def end_round(self, training: Training, validation_loss: float | None) -> bool:
-        """Act after a round of all models, of which the first is given; True stops the fit."""
-
-    def end(self) -> None:
-        """Act after the last round."""
 
 
 class ValidationMetric(Protocol):
@@ -284,7 +272,7 @@ def grow(
     n_rounds: int,
     *,
     stopping: EarlyStopping | None = None,
-    observer: Observer | None = None,
+    observer: Observer = SILENT,
     on_best: Callable[[], None] | None = None,
 ) -> list[float]:
     """Advance runs in step until the number of rounds is reached, nothing is left to learn or validation stops them.
@@ -316,8 +304,7 @@ def grow(
             if stopping and stopping.reached(pooled):
                 stop = Stop(StopReason.NO_IMPROVEMENT, len(pooled) - 1 - int(np.argmin(pooled)))
                 break
-            if observer is not None:
-                observer.begin_round()
+            observer.begin_round()
             alive = [run.step() for run in runs]
             if not any(alive):
                 break
@@ -328,8 +315,7 @@ def grow(
                 if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
                     on_best()
             stop = _observed_stop(first, observer, pooled[-1] if pooled else None, interrupted)
-    if observer is not None:
-        observer.end()
+    observer.end()
     for run in runs:
         training = run.training
         training.stop = stop or training.stop
@@ -339,12 +325,12 @@ def grow(
 
 
 def _observed_stop(
-    training: Training, observer: Observer | None, validation_loss: float | None, interrupted: Callable[[], bool]
+    training: Training, observer: Observer, validation_loss: float | None, interrupted: Callable[[], bool]
 ) -> Stop:
     """Report a round; return why to stop after it, if a callback or an interrupt asks for it."""
     stop = NOT_STOPPED
     try:
-        if observer is not None and observer.end_round(training, validation_loss):
+        if observer.end_round(training, validation_loss):
             stop = Stop(StopReason.CALLBACK)
     except KeyboardInterrupt:
         training.interrupted = True

@@ -1,4 +1,4 @@
-"""Random draws that depend on the features of a sample only: subsampling, exploration noise, folds.
+"""Random draws that depend on the features of a sample only: subsampling and exploration noise.
 
 A draw depends on the seed, the round and the features of the sample, and on nothing else. Nothing has to be stored to
 resume after an interruption, and samples with equal features draw the same: repeating a sample is the same as giving it
@@ -7,18 +7,16 @@ weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from scboost._arrays import FloatArray, IntArray, Keys
-from scboost._core.statistics import rank_keys, weighted_quantile
-from scboost._data.hashing import mix64
-from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._core.statistics import weighted_quantile
+from scboost._data.hashing import rank_keys
+from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
 from scboost._runtime.threads import Threads
 
@@ -100,66 +98,6 @@ def _stream_key(seed: int, round_: int, stream: int) -> np.uint32:
     """Return what is combined with the keys of all rows: looked up for every block, and by models of other trees."""
     key: np.uint32 = np.random.SeedSequence([seed, round_, stream + 1]).generate_state(1, np.uint32)[0]
     return key
-
-
-def content_folds(
-    keys: Keys, n_folds: int, classes: IntArray | None, seed: int, communicator: Communicator = SINGLE_PROCESS
-) -> IntArray:
-    """Return the fold of each row, of shape (n,): equal rows share one, and every class is spread over all folds.
-
-    Parameters
-    ----------
-    keys : ndarray of shape (n,)
-        From :func:`row_keys`.
-    n_folds : int
-        Number of folds.
-    classes : ndarray of shape (n,) or None
-        Class number of each row; None for regression.
-    seed : int
-        Two calls with the same seed cut the same folds, whichever workers have the rows.
-    """
-    fold = np.empty(len(keys), dtype=np.intp)
-    taken = 0
-    for group, rank, n_contents in _ranked(keys, classes, seed, communicator):
-        fold[group] = (rank + taken) % n_folds
-        taken += n_contents  # a class begins where the one before ended: folds of equal size
-    return fold
-
-
-def content_sample(
-    keys: Keys, share: float, classes: IntArray | None, seed: int, communicator: Communicator = SINGLE_PROCESS
-) -> npt.NDArray[np.bool_]:
-    """Return whether each row is in a random share of the contents of every class, of shape (n,).
-
-    A class of two contents or more has at least one in and one out, a single one is out. The other parameters are those
-    of :func:`content_folds`.
-    """
-    drawn = np.empty(len(keys), dtype=bool)
-    for group, rank, n_contents in _ranked(keys, classes, seed, communicator):
-        drawn[group] = rank < min(max(round(share * n_contents), 1), n_contents - 1)
-    return drawn
-
-
-def _ranked(
-    keys: Keys, classes: IntArray | None, seed: int, communicator: Communicator
-) -> Iterator[tuple[Any, IntArray, int]]:
-    """Put the contents of each class, of all workers, in a random order.
-
-    Yields the rows of a class, the rank of each row's content, and the number of contents.
-    """
-    order_keys = mix64(keys ^ mix64(np.array([seed + 1], dtype=np.uint64)))
-    groups: list[Any] = [slice(None)]
-    if classes is not None:
-        n_classes = int(communicator.max(classes.max(initial=-1))) + 1
-        groups = [np.flatnonzero(classes == c) for c in range(n_classes)]
-    for group in groups:
-        keys_of_group, place = np.unique(order_keys[group], return_inverse=True)
-        rank: IntArray = np.arange(len(keys_of_group))
-        n_contents = len(rank)
-        if communicator.size > 1:
-            rank, _, first = rank_keys(keys_of_group, np.zeros(len(rank)), communicator)
-            n_contents = int(communicator.sum(first.sum()))
-        yield group, rank[place.reshape(-1)], n_contents
 
 
 def _noise_scale(keys: Keys, sample_weight: FloatArray | None, context: Context) -> FloatArray | None:

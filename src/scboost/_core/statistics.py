@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,6 @@ from scboost._arrays import FloatArray, IntArray, Keys
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 
 _GROUPS = 256  # of samples, whose sums give the standard error of a mean
-_SLICE = 1 << 20  # keys that are exchanged at once
 
 
 def weighted_mean(values: FloatArray, sample_weight: FloatArray | None, communicator: Communicator) -> float:
@@ -158,53 +156,3 @@ def _values(codes: npt.NDArray[Any], dtype: npt.DTypeLike) -> FloatArray:
 def _integers(dtype: np.dtype[Any]) -> tuple[type, Any]:
     unsigned = np.uint32 if dtype.itemsize == 4 else np.uint64
     return unsigned, unsigned(1) << unsigned(8 * dtype.itemsize - 1)
-
-
-def rank_keys(keys: Keys, mass: FloatArray, communicator: Communicator) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Rank the distinct keys of all workers.
-
-    Parameters
-    ----------
-    keys : ndarray of shape (n,)
-        This worker's keys, without repetition, rising.
-    mass : ndarray of shape (n,)
-        Weight of each.
-    communicator : Communicator
-        The other workers.
-
-    Returns
-    -------
-    rank : ndarray of shape (n,)
-        Place of each key among those of all workers.
-    total : ndarray of shape (n,)
-        Its weight on all workers.
-    first : ndarray of shape (n,)
-        1 on the first worker that has the key, 0 on communicator.
-    """
-    prefix = (keys >> np.uint64(52)).astype(np.intp)
-    counts = communicator.sum(np.bincount(prefix, minlength=1 << 12).astype(np.float64))
-    rank, total, first = np.empty(len(keys), dtype=np.intp), np.empty(len(keys)), np.ones(len(keys))
-    taken = 0
-    for low, high in _slices(counts):
-        own = slice(*np.searchsorted(prefix, [low, high]))
-        parts = communicator.gather((keys[own], mass[own]))
-        distinct, place = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
-        sums = np.bincount(place.reshape(-1), weights=np.concatenate([part for _, part in parts]))
-        rank[own] = found = np.searchsorted(distinct, keys[own])
-        total[own] = sums[found]
-        rank[own] += taken
-        for part, _ in parts[: communicator.rank]:
-            first[own] *= ~np.isin(keys[own], part)
-        taken += len(distinct)
-    return rank, total, first
-
-
-def _slices(counts: FloatArray) -> Sequence[tuple[int, int]]:
-    """Ranges of buckets, each with few enough keys."""
-    slices, low, held = [], 0, 0.0
-    for bucket, count in enumerate(counts):
-        if held and held + count > _SLICE:
-            slices.append((low, bucket))
-            low, held = bucket, 0.0
-        held += count
-    return [*slices, (low, len(counts))]

@@ -6,14 +6,18 @@ partition and the number of threads do not matter, and samples with equal featur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from scboost._arrays import FloatArray, Keys, Paged
+from scboost._arrays import FloatArray, IntArray, Keys, Paged
+from scboost._runtime.communicator import Communicator
 from scboost._runtime.storage import IN_MEMORY, Storage
 from scboost._runtime.threads import SERIAL, Threads
+
+_SLICE = 1 << 20  # keys that are exchanged at once
 
 
 def row_keys(X: Any, threads: Threads = SERIAL, storage: Storage = IN_MEMORY) -> Keys:
@@ -67,3 +71,53 @@ def mix64(x: Keys) -> Keys:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
+
+
+def rank_keys(keys: Keys, mass: FloatArray, communicator: Communicator) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Rank the distinct keys of all workers.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n,)
+        This worker's keys, without repetition, rising.
+    mass : ndarray of shape (n,)
+        Weight of each.
+    communicator : Communicator
+        The other workers.
+
+    Returns
+    -------
+    rank : ndarray of shape (n,)
+        Place of each key among those of all workers.
+    total : ndarray of shape (n,)
+        Its weight on all workers.
+    first : ndarray of shape (n,)
+        1 on the first worker that has the key, 0 on communicator.
+    """
+    prefix = (keys >> np.uint64(52)).astype(np.intp)
+    counts = communicator.sum(np.bincount(prefix, minlength=1 << 12).astype(np.float64))
+    rank, total, first = np.empty(len(keys), dtype=np.intp), np.empty(len(keys)), np.ones(len(keys))
+    taken = 0
+    for low, high in _slices(counts):
+        own = slice(*np.searchsorted(prefix, [low, high]))
+        parts = communicator.gather((keys[own], mass[own]))
+        distinct, place = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
+        sums = np.bincount(place.reshape(-1), weights=np.concatenate([part for _, part in parts]))
+        rank[own] = found = np.searchsorted(distinct, keys[own])
+        total[own] = sums[found]
+        rank[own] += taken
+        for part, _ in parts[: communicator.rank]:
+            first[own] *= ~np.isin(keys[own], part)
+        taken += len(distinct)
+    return rank, total, first
+
+
+def _slices(counts: FloatArray) -> Sequence[tuple[int, int]]:
+    """Ranges of buckets, each with few enough keys."""
+    slices, low, held = [], 0, 0.0
+    for bucket, count in enumerate(counts):
+        if held and held + count > _SLICE:
+            slices.append((low, bucket))
+            low, held = bucket, 0.0
+        held += count
+    return [*slices, (low, len(counts))]

@@ -40,7 +40,7 @@ class EstimatorEngine(Engine):
                 rows = hessian[k] > 0
                 model.fit(self._X[rows], target[k, rows] / hessian[k, rows], sample_weight=hessian[k, rows])
             else:
-                model.fit(self._X, target[k])
+                model.fit(self._X, target[k].copy())  # which a learner may keep; the loop overwrites the target
             leaves = model.apply(self._X) if hasattr(model, "apply") else None
             if leaves is not None and leaves.ndim == 1:  # a forest has one leaf for each of its trees
                 nodes, leaf = np.unique(leaves, return_inverse=True)

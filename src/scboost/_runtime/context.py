@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._runtime.observer import SILENT, Observer
 from scboost._runtime.storage import IN_MEMORY, Storage
 from scboost._runtime.threads import SERIAL, Threads
 
@@ -21,11 +22,14 @@ class Context:
         Threads for passes over the samples.
     storage : Storage
         Where long vectors live.
+    observer : Observer
+        Is notified of models and rounds.
     """
 
     communicator: Communicator = SINGLE_PROCESS
     threads: Threads = SERIAL
     storage: Storage = IN_MEMORY
+    observer: Observer = SILENT
 
     @property
     def n_threads(self) -> int:

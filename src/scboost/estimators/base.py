@@ -3,70 +3,28 @@
 from __future__ import annotations
 
 import copy
-import functools
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike, FloatArray, IntArray
-from scboost._core.autotune import FAST_ROUNDS
-from scboost._core.losses import Loss
-from scboost._core.samples import Samples
-from scboost._core.training import Training
-from scboost._data.encoder import Encoder, InputRules
-from scboost._engine.estimator import EstimatorEngine
-from scboost._engine.interface import TreeOptions
-from scboost._model.fitted import FittedModel, Selection, new_ensemble
+from scboost._model.fitted import FittedModel
 from scboost._model.reader import read_trees
-from scboost._runtime.communicator import SINGLE_PROCESS, Communicator, agreed
-from scboost._runtime.context import Context
-from scboost._runtime.storage import IN_MEMORY, Storage
-from scboost._runtime.threads import Threads
-from scboost._runtime.threads import thread_count as resolved_thread_count
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost.diagnostics import EnsembleReader
-from scboost.estimators.batches import OpenBatches, opened
-from scboost.estimators.callbacks import CallbackSupportMixin, RoundObserver, Tasks, with_callbacks
-from scboost.estimators.fitting import (
-    EngineMaker,
-    Fitted,
-    Trainer,
-    can_choose_rounds,
-    check_classes,
-    hold_out,
-    make_folds,
-)
-from scboost.estimators.intake import (
-    Target,
-    check_size,
-    interaction_groups,
-    learn_features,
-    monotone_signs,
-    target_vector,
-    used_groups,
-    without_weightless,
-)
-from scboost.estimators.metric import Metric
+from scboost.estimators.callbacks import CallbackSupportMixin, with_callbacks
+from scboost.estimators.fitting import FitArguments, FitMixin
 from scboost.estimators.migration import advice, explains_foreign_arguments
-from scboost.estimators.parameters import (
-    CONSTRAINTS,
-    Plan,
-    check_batches,
-    check_shareable,
-    check_together,
-    make_plan,
-    thread_count,
-)
-from scboost.estimators.resuming import Identity, Resumable, check_base
-from scboost.xgb.engine import XGBoostEngine
+from scboost.estimators.parameters import CONSTRAINTS, thread_count
+from scboost.estimators.resuming import Resumable
 
 if TYPE_CHECKING:
     import xgboost
@@ -86,7 +44,7 @@ def _checked(fit: Callable[_P, _R]) -> Callable[_P, _R]:
     return explains_foreign_arguments(decorated)
 
 
-class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[misc]
     """What the classifier and the regressor share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
@@ -96,7 +54,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # The fitted state, all of it.
     _model: FittedModel | None = None
-    _engine_name: ClassVar[str] = "xgboost"  # or "native"
     _resumable: Resumable | None = None  # with warm_start=True only
 
     # Parameters, which the constructors of the subclasses set.
@@ -147,31 +104,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for name, value in given.items():
             if name != "self":
                 setattr(self, name, value)
-
-    @abstractmethod
-    def _learn_target(
-        self,
-        y: npt.NDArray[Any],
-        X: Any,
-        sample_weight: ArrayLike | None,
-        communicator: Communicator,
-        base: Loss | None,
-    ) -> Target:
-        """Return the training samples, with the target as the loss takes it, the loss and the classes.
-
-        ``base`` is the loss of a model to continue, whose parameters are kept where they would depend on the data.
-        """
-
-    @abstractmethod
-    def _validation_samples(
-        self,
-        y: npt.NDArray[Any],
-        X: Any,
-        sample_weight: ArrayLike | None,
-        target: Target,
-        communicator: Communicator,
-    ) -> Samples:
-        """Return the validation samples, with the target as the loss takes it."""
 
     def set_params(self: _Self, **params: Any) -> _Self:  # noqa: PYI019 - typing.Self came with Python 3.11
         """Set parameters, as in scikit-learn.
@@ -242,305 +174,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             other error, the estimator is unchanged.
         """
         base = None if init_model is None else _fitted(init_model)
-        self._open_and_fit(
-            SINGLE_PROCESS, X, y, sample_weight, (X_val, y_val, sample_weight_val), groups=groups, base=base
-        )
+        self._fit_on(SINGLE_PROCESS, FitArguments(X, y, sample_weight, X_val, y_val, sample_weight_val, groups, base))
         return self
 
-    def __fit_shared__(
-        self,
-        communicator: Communicator,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
-    ) -> None:
+    def __fit_shared__(self, communicator: Communicator, given: FitArguments) -> None:
         """Fit to the samples of this worker together with other workers, which call this with theirs."""
         self._validate_params()
-        self._open_and_fit(communicator, X, y, sample_weight, validation_data)
-
-    def _open_and_fit(
-        self,
-        communicator: Communicator,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
-        *,
-        groups: ArrayLike | None = None,
-        base: SCBoost | None = None,
-    ) -> None:
-        """Open batches, set up the context of the fit, and fit."""
-        resume = self._resumable if self.warm_start else None
-        X_val, *validation_targets = validation_data
-        with opened(X_val) as opened_val, opened(X) as opened_X:
-            in_files = isinstance(opened_X, OpenBatches) and not self.warm_start
-            storage = Storage(opened_X.folder) if in_files else IN_MEMORY
-            threads = Threads(resolved_thread_count(self._n_threads()))
-            try:
-                context = Context(communicator, threads, storage)
-                given = (opened_val, *validation_targets)
-                self._fit(opened_X, y, sample_weight, given, groups, resume, base, context)
-            finally:
-                threads.close()
-
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        validation_data: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
-        groups: ArrayLike | None,
-        resume: Resumable | None,
-        base: SCBoost | None,
-        context: Context,
-    ) -> None:
-        communicator = context.communicator
-        with agreed(communicator):
-            check_together(self)
-            if communicator.size > 1:
-                check_shareable(self)
-            if isinstance(X, OpenBatches):
-                given = {"y": y, "sample_weight": sample_weight, "groups": groups}
-                check_batches(self, given, has_validation=validation_data[0] is not None)
-            for callback in self.callbacks or ():
-                if hasattr(callback, "begin") and communicator.rank == 0:
-                    callback.begin(self)
-            X, y, sample_weight, groups, kept = without_weightless(X, y, sample_weight, groups, communicator)
-        base_model = None if base is None else base.__fitted_model__()
-        encoder, target = self._learn(X, y, sample_weight, base_model, context)
-        rows, loss = target.samples, target.loss
-        context.threads.load_kernels(len(rows))
-        n_samples = rows.count(communicator)
-        if communicator.size > 1 and n_samples < 2:
-            raise ValueError(f"X has {n_samples} rows with positive weight on all workers; at least 2 are needed.")
-        with agreed(communicator):
-            validation = self._given_validation(*validation_data, encoder, target, communicator)
-        seed = communicator.gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
-        if resume is not None:
-            seed = resume.training.settings.seed
-        plan = make_plan(
-            self,
-            loss,
-            rows,
-            seed,
-            communicator,
-            has_validation=validation is not None,
-            has_base=base is not None,
-            most_categories=encoder.max_categories,
-        )
-        if plan.choosing is not None and isinstance(self.cv, str) and not can_choose_rounds(rows, loss, context):
-            plan = plan.without_choosing(FAST_ROUNDS)
-        if base is not None:
-            check_base(self, base, encoder, target, plan)
-        identity: Identity | None = None
-        training: Training | None = None
-        if self.warm_start or self.callbacks:
-            identity = Identity.of(self, encoder, rows, validation, context)
-        if resume is not None and identity is not None:
-            resume.identity.check_same(identity)
-            self._check_more_rounds(resume.training, plan)
-            training = copy.deepcopy(resume.training)  # if this fit fails, the state of the last one is still there
-        tasks = Tasks(self, X, y, sample_weight, plan.n_rounds)
-        view = copy.copy(self)  # what callbacks see: this estimator with the model so far
-        n_rounds_asked: int | str = plan.n_rounds
-
-        def set_model(estimator: SCBoost, training: Training, outcome: Fitted | None = None) -> SCBoost:
-            resumable = None if identity is None else Resumable(training, identity, n_rounds_asked)
-            return estimator.__with_fitted_model__(_fitted_model(encoder, target, training, outcome), resumable)
-
-        def observe(n_rounds: int, label: str, kept: bool) -> RoundObserver:
-            nonlocal n_rounds_asked
-            if kept:
-                n_rounds_asked = n_rounds if plan.stopping is None else self.n_estimators
-            publish = functools.partial(set_model, view) if kept else None
-            return RoundObserver(self, tasks if kept else None, n_rounds, label, publish, communicator)
-
-        make_engine = self._make_engine(encoder, loss.n_outputs, plan, context)
-        metric = self._make_metric(target, plan)
-        make_ensemble = functools.partial(new_ensemble, encoder, loss, of_trees=self.estimator is None)
-        trainer = Trainer(plan, loss, make_engine, make_ensemble, observe, context, metric)
-        if plan.uses_folds:
-            if validation is not None:
-                raise ValueError(
-                    f"X_val cannot be used with weighting_data={self.weighting_data!r}, which holds out each fold in "
-                    "turn; use weighting_data='holdout'."
-                )
-            if groups is not None:
-                groups = used_groups(groups, _num_samples(X), sample_weight)
-            fitted = trainer.fit_folds(rows, make_folds(rows, loss, plan, self.cv, groups, context, kept))
-        else:
-            if groups is not None:
-                raise ValueError("groups was given but no cross-validation is run; use n_estimators='auto'.")
-            if validation is None and plan.needs_validation:
-                rows, validation = hold_out(rows, loss, plan, self.validation_fraction, target.classes, context)
-            elif validation is not None and plan.weighting is not None:
-                check_classes(validation, loss, plan, communicator)
-            trees = None if base_model is None else base_model.ensemble
-            fitted = trainer.fit(rows, validation, resume=training, base=trees)
-        set_model(self, fitted.training, fitted)
-        if not self.warm_start:
-            self._resumable = None
-        tasks.end_fit(self)
-        if fitted.training.interrupted:
-            raise KeyboardInterrupt(f"the model keeps the {fitted.training.ensemble.n_rounds} rounds finished so far")
-
-    def _learn(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        base: FittedModel | None,
-        context: Context,
-    ) -> tuple[Encoder, Target]:
-        """Learn features and target from the training set."""
-        communicator = context.communicator
-        like, base_loss = (None, None) if base is None else (base.encoder, base.loss)
-        if isinstance(X, OpenBatches):
-            encoder, labels, weight = X.learn(self._input_rules(), like)
-            target = self._learn_target(labels, X, weight, communicator, base_loss)
-            samples, stored = target.samples, context.storage.stored
-            kept = Samples(X, stored(samples.y), None if samples.weight is None else stored(samples.weight))
-            return encoder, replace(target, samples=kept)
-        encoder, matrix = learn_features(X, self._input_rules(), like, type(self).__name__, communicator)
-        with agreed(communicator):
-            labels = target_vector(y, matrix)
-        return encoder, self._learn_target(labels, matrix, sample_weight, communicator, base_loss)
-
-    def _input_rules(self) -> InputRules:
-        allowed = self.__sklearn_tags__().input_tags
-        return InputRules(np.float32 if self.estimator is None else np.float64, allowed.allow_nan, allowed.sparse)
-
-    def _make_metric(self, target: Target, plan: Plan) -> Metric | None:
-        if self.early_stopping_metric is None:
-            return None
-        if plan.stopping is None and plan.choosing is None:
-            raise ValueError(
-                f"early_stopping_metric={self.early_stopping_metric!r} needs rows that choose the number of rounds or "
-                "stop the fit: use n_estimators='auto', with 20 rows or more that differ, or early_stopping=True."
-            )
-        return Metric(self.early_stopping_metric, target.loss, target.classes)
-
-    def _given_validation(
-        self,
-        X: ArrayLike | None,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        encoder: Encoder,
-        target: Target,
-        communicator: Communicator,
-    ) -> Samples | None:
-        if X is None and y is None:
-            if sample_weight is not None:
-                raise ValueError("sample_weight_val needs X_val and y_val.")
-            return None
-        if isinstance(X, OpenBatches):
-            if y is not None or sample_weight is not None:
-                raise ValueError("X_val is batches, which bring their own y_val and sample_weight_val; leave them out.")
-            labels, weight = X.read(encoder)
-            return self._validation_samples(labels, X, weight, target, communicator)
-        if X is None or y is None:
-            raise ValueError("X_val and y_val must be given together.")
-        matrix = encoder.encode(X, owner=type(self).__name__, min_samples=0 if communicator.size > 1 else 1)
-        if self.estimator is None:
-            check_size(matrix, "X_val")
-        labels = target_vector(y, matrix, "y_val")
-        return self._validation_samples(labels, matrix, sample_weight, target, communicator)
-
-    def _check_more_rounds(self, resume: Training, plan: Plan) -> None:
-        done = resume.ensemble.n_rounds
-        if done > plan.n_rounds:
-            raise ValueError(
-                f"n_estimators={plan.n_rounds} is less than the {done} rounds already done; with warm_start=True it "
-                "can only grow."
-            )
-
-    # --- learners --------------------------------------------------------------------------------------------------
+        self._fit_on(communicator, given)
 
     def _n_threads(self) -> int:
         return thread_count(self.n_jobs)
-
-    def _make_engine(self, encoder: Encoder, n_outputs: int, plan: Plan, context: Context) -> EngineMaker:
-        if self.estimator is not None:
-            weighted = self.leaf_rule == "newton" or self.subsample < 1
-            return lambda rows, _: EstimatorEngine(
-                rows.X, self._make_learner, sample_weighted=weighted or rows.weight is not None
-            )
-        names, categorical = encoder.feature_names, encoder.categorical
-        params: dict[str, Any] = {
-            "max_leaves": self.max_leaves or 0,
-            "grow_policy": "lossguide" if self.max_leaves else "depthwise",
-            "min_child_weight": plan.min_child_weight,
-            "lambda": self.reg_lambda,
-            "alpha": self.reg_alpha,
-            "min_split_loss": self.min_split_loss,
-            "colsample_bylevel": self.colsample_bylevel,
-            "colsample_bynode": self.colsample_bynode,
-            "device": self.device,
-        }
-        if self.monotone_constraints is not None:
-            signs = monotone_signs(self.monotone_constraints, encoder.n_features, names, categorical)
-            params["monotone_constraints"] = signs
-        if self.interaction_constraints is not None:
-            groups = interaction_groups(self.interaction_constraints, encoder.n_features, names)
-            params["interaction_constraints"] = groups
-        if self._engine_name == "native":
-            return self._native_engines(params, categorical, plan, context)
-        return lambda rows, options: XGBoostEngine(
-            rows.X,
-            n_outputs,
-            {**params, "max_depth": options.max_depth or 0},
-            categorical=categorical,
-            subset_splits=options.subset_splits,
-            features=np.array(options.features, dtype=np.intp) if options.features else None,
-            colsample=self.colsample_bytree,
-            sample_weight=rows.weight,
-            max_bin=plan.max_bin,
-            n_jobs=self._n_threads(),
-            context=context,
-        )
-
-    def _native_engines(self, params: dict[str, Any], categorical: Any, plan: Plan, context: Context) -> EngineMaker:
-        """Return what makes engines of the compiled kernels: models on the same samples share their bins."""
-        from scboost._engine.native.engine import NativeEngine, binned
-        from scboost._engine.native.trees import BinnedData, GrowthOptions, Pool
-
-        pool = Pool(self._n_threads()) if self._n_threads() > 1 else None
-        shared: dict[tuple[int, int], tuple[Samples, BinnedData]] = {}
-
-        def make(rows: Samples, options: TreeOptions) -> NativeEngine:
-            key = id(rows.X), id(rows.weight)
-            if key not in shared:
-                data = binned(
-                    rows.X, max_bin=plan.max_bin, categorical=categorical, sample_weight=rows.weight, pool=pool
-                )
-                shared[key] = rows, data
-            growth = GrowthOptions(
-                grow_policy="leaf-wise" if self.max_leaves else "depth-wise",
-                max_depth=options.max_depth or 0,
-                max_leaves=params["max_leaves"],
-                reg_lambda=params["lambda"],
-                reg_alpha=params["alpha"],
-                min_child_weight=params["min_child_weight"],
-                min_split_loss=params["min_split_loss"],
-                colsample_bylevel=params["colsample_bylevel"],
-                colsample_bynode=params["colsample_bynode"],
-                monotone_constraints=tuple(params.get("monotone_constraints", ())),
-                interaction_constraints=tuple(map(tuple, params.get("interaction_constraints", ()))),
-                max_cat_to_onehot=4 if options.subset_splits else 2**31,
-            )
-            features = np.array(options.features, dtype=np.intp) if options.features else None
-            return NativeEngine(
-                shared[key][1], growth, features=features, colsample=self.colsample_bytree, pool=pool, context=context
-            )
-
-        return make
-
-    def _make_learner(self, seed: int) -> Any:
-        learner = clone(self.estimator)
-        if "random_state" in learner.get_params() and learner.get_params()["random_state"] is None:
-            learner.set_params(random_state=seed)
-        return learner
 
     # --- fitted model ----------------------------------------------------------------------------------------------
 
@@ -773,28 +416,6 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _staged_raw_scores(self, X: ArrayLike) -> Iterator[FloatArray]:
         """Raw scores after 1, 2, ... rounds, of shape (n_outputs, n)."""
         return self._fitted.staged_raw_scores(X, self._n_threads())
-
-
-def _fitted_model(encoder: Encoder, target: Target, training: Training, outcome: Fitted | None) -> FittedModel:
-    """Return the model of a training, which is not finished if there is no outcome yet."""
-    model = FittedModel(
-        encoder,
-        target.classes,
-        target.loss,
-        training.ensemble,
-        n_rounds=training.ensemble.n_rounds,
-        learning_rate=training.settings.eta,
-        max_depth=training.options.max_depth,
-        training_log=training.log(),
-        stop_reason=training.stop.message,
-    )
-    if outcome is None:
-        return model
-    splits: Literal["one-vs-rest", "subset"] | None = None
-    if encoder.categories is not None:
-        splits = "subset" if training.options.subset_splits else "one-vs-rest"
-    selection = Selection(outcome.choosing_log, training.options.features, splits)
-    return replace(model, n_rounds=outcome.n_rounds, selection=selection, weighting_result=outcome.weights)
 
 
 def _fitted(init_model: Any) -> SCBoost:

@@ -8,11 +8,15 @@ scikit-learn's own protocol, given to ``set_callbacks``, are told of the same ro
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
 
 from scboost._core.training import Training
 from scboost._runtime.communicator import Communicator, agreed
+from scboost._runtime.observer import Observer
 from scboost.estimators.progress import Progress
 
 __all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
@@ -29,60 +33,66 @@ except ImportError:  # the protocol came with scikit-learn 1.9
         return method
 
 
-class RoundObserver:
-    """Tells the progress bar, the user's callbacks and scikit-learn's callbacks of every round.
+class RoundObserver(Observer):
+    """Notifies the progress bar, the user's callbacks and scikit-learn's callbacks of every round.
 
     Parameters
     ----------
-    estimator : estimator
-        Being fitted.
-    tasks : Tasks or None
-        The rounds as scikit-learn's callbacks see them; None for models that are not kept.
-    n_rounds : int
-        Most rounds.
-    label : str
-        What the progress bar calls them.
-    publish : callable or None
-        Returns an estimator with the model so far, which can predict; None for models that are not kept.
+    callbacks : sequence of callables
+        The user's callbacks.
+    tasks : Tasks
+        The rounds as scikit-learn's callbacks see them.
+    publish : callable
+        Returns an estimator with the model so far, which can predict; given the training and the number of rounds that
+        was asked for.
     communicator : Communicator
-        The other workers.
+        The other workers, for all of which the first one calls the callbacks.
+    verbose : bool
+        Whether to show a progress bar.
     """
 
     def __init__(
         self,
-        estimator: Any,
-        tasks: Tasks | None,
-        n_rounds: int,
-        label: str,
-        publish: Callable[[Training], Any] | None,
+        callbacks: Sequence[Callable[[Any], Any]],
+        tasks: Tasks,
+        publish: Callable[[Training, int], Any],
         communicator: Communicator,
+        *,
+        verbose: bool,
     ) -> None:
-        self._communicator = communicator
-        self._estimator, self._tasks, self._publish = estimator, tasks, publish
-        first = communicator.rank == 0  # which speaks for all workers
-        self._asked = bool(estimator.callbacks) and publish is not None
-        self._callbacks = tuple(estimator.callbacks or ()) if publish is not None and first else ()
-        self._progress = Progress(n_rounds, label, enabled=bool(estimator.verbose) and first)
+        self._tasks, self._publish, self._communicator = tasks, publish, communicator
+        first = communicator.rank == 0
+        self._has_callbacks = bool(callbacks)
+        self._callbacks = tuple(callbacks) if first else ()
+        self._verbose = verbose and first
+        self._kept = False
+        self.n_rounds = 0
+        self._progress = Progress(0, "", enabled=False)
+
+    def begin(self, n_rounds: int, label: str, *, kept: bool) -> None:
+        """Start a progress bar; see :class:`Observer`."""
+        self._kept = kept
+        if kept:
+            self.n_rounds = n_rounds
+        self._progress = Progress(n_rounds, label, enabled=self._verbose)
 
     def begin_round(self) -> None:
         """Announce a round."""
-        if self._tasks is not None:
+        if self._kept:
             self._tasks.begin_round()
 
     def end_round(self, training: Training, validation_loss: float | None) -> bool:
         """Report a round; True if a callback asks to stop."""
-        seen = "" if validation_loss is None else f", validation {validation_loss:.4f}"
-        own = (
-            f"loss {training.loss[-1]:.4f}" if training.loss else "no tree"
-        )  # the first of several models may have none
-        self._progress.step(f"{own}{seen}")
-        if self._publish is None:
+        validation = "" if validation_loss is None else f", validation {validation_loss:.4f}"
+        own = f"loss {training.loss[-1]:.4f}" if training.loss else "no tree"  # the first of several may have none
+        self._progress.step(f"{own}{validation}")
+        if not self._kept:
             return False
         so_far: Any = None
-        if self._callbacks or (self._tasks is not None and self._tasks.watched):
-            so_far = self._publish(training)
-        stop = self._tasks is not None and self._tasks.end_round(so_far)
-        if self._asked:
+        if self._callbacks or self._tasks.watched:
+            so_far = self._publish(training, self.n_rounds)
+        stop = self._tasks.end_round(so_far)
+        if self._has_callbacks:
             with agreed(self._communicator):
                 for callback in self._callbacks:
                     stop = bool(callback(so_far)) or stop
@@ -92,6 +102,10 @@ class RoundObserver:
     def end(self) -> None:
         """Finish the progress bar."""
         self._progress.close()
+
+    def warn(self, message: str) -> None:
+        """Warn as scikit-learn does of fits that do not converge."""
+        warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
 class Tasks:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from scboost._arrays import ArrayLike, FloatArray
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
-from scboost._core.samples import Samples
+from scboost._data.samples import Samples
 from scboost._runtime.communicator import Communicator, agreed
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import Target, make_samples

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from scboost._arrays import ArrayLike, FloatArray, IntArray
 from scboost._core.losses import Loss
-from scboost._core.samples import Samples
 from scboost._data.encoder import Encoder, InputRules, Matrix
+from scboost._data.samples import Samples
 from scboost._runtime.communicator import Communicator, agreed
 
 
@@ -171,8 +171,11 @@ def used_groups(groups: ArrayLike, n_samples: int, sample_weight: ArrayLike | No
     return np.asarray(groups if sample_weight is None else groups[np.asarray(sample_weight) != 0])
 
 
-def monotone_signs(given: Any, n_columns: int, names: Sequence[Any] | None, categorical: BoolArray | None) -> Any:
-    """Return -1, 0 or 1 for each column."""
+def monotone_signs(given: Any, encoder: Encoder) -> tuple[int, ...] | None:
+    """Return -1, 0 or 1 for each feature; None without constraints."""
+    if given is None:
+        return None
+    n_columns, names, categorical = encoder.n_features, encoder.feature_names, encoder.categorical
     if isinstance(given, Mapping):
         positions = _positions(names, "monotone_constraints")
         unknown = [key for key in given if key not in positions]
@@ -192,8 +195,11 @@ def monotone_signs(given: Any, n_columns: int, names: Sequence[Any] | None, cate
     return tuple(int(s) for s in signs)
 
 
-def interaction_groups(given: Any, n_columns: int, names: Sequence[Any] | None) -> list[list[int]]:
-    """Return groups of column numbers."""
+def interaction_groups(given: Any, encoder: Encoder) -> list[list[int]] | None:
+    """Return groups of feature indices; None without constraints."""
+    if given is None:
+        return None
+    n_columns, names = encoder.n_features, encoder.feature_names
     groups = []
     for group in given:
         if not isinstance(group, Sequence | np.ndarray) or isinstance(group, str):

@@ -24,8 +24,8 @@ from scboost._core.losses import (
     SquaredLoss,
     TweedieLoss,
 )
-from scboost._core.samples import Samples
 from scboost._core.statistics import weighted_quantile
+from scboost._data.samples import Samples
 from scboost._runtime.communicator import Communicator, agreed
 from scboost.estimators.base import SCBoost
 from scboost.estimators.intake import Target, make_samples, numbers
@@ -190,6 +190,11 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
                 f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."
             )
         return Target(samples, loss)
+
+    def _supports_weighting(self) -> bool:
+        if isinstance(self.loss, Loss):
+            return self.loss.supports_weighting
+        return self.loss not in ("absolute_error", "quantile")
 
     def _check_belongs(self, name: str, loss: str, *, needed: bool) -> None:
         """Reject a parameter of another loss than the one given, and a loss without the parameter it needs."""

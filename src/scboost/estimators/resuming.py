@@ -9,15 +9,15 @@ from zlib import crc32
 import numpy as np
 
 from scboost._arrays import FloatArray, Keys
-from scboost._core.samples import Samples
 from scboost._core.training import Training
 from scboost._data.encoder import Encoder
 from scboost._data.hashing import mix64
+from scboost._data.samples import Samples
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
 from scboost.estimators.intake import Target
-from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START, Plan
+from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START
 
 
 @dataclass(frozen=True)
@@ -141,32 +141,19 @@ class Resumable:
     n_rounds: int | str
 
 
-def check_base(estimator: Any, base: Any, encoder: Encoder, target: Target, plan: Plan) -> None:
-    """Raise ValueError if a fit cannot go on from another fitted model.
+def check_base(model: FittedModel, encoder: Encoder, target: Target) -> None:
+    """Raise ValueError if a fit cannot continue another fitted model.
 
     Parameters
     ----------
-    estimator : estimator
-        About to be fitted.
-    base : estimator
+    model : FittedModel
         The model to continue.
     encoder : Encoder
         Features of the training set.
     target : Target
         Classes and loss of the new rounds.
-    plan : Plan
-        What the fit will do.
     """
-    problem = ""
-    if type(base) is not type(estimator):
-        problem = f"is a {type(base).__name__}; this is a {type(estimator).__name__}"
-    elif estimator.warm_start or plan.uses_folds or estimator.callbacks:
-        problem = (
-            "adds rounds to a finished model: give n_estimators as a number (or X_val, y_val), without warm_start, "
-            "fold models and callbacks"
-        )
-    else:
-        problem = _difference(base.__fitted_model__(), encoder, target)
+    problem = _difference(model, encoder, target)
     if problem:
         raise ValueError(f"init_model {problem}.")
 

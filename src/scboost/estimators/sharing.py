@@ -15,6 +15,7 @@ from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import WorkerError
 from scboost._xgboost import import_xgboost
 from scboost.estimators.checkpoint import from_bytes
+from scboost.estimators.fitting import FitArguments
 from scboost.estimators.model_file import from_document, parse, to_document
 from scboost.xgb.collective import joined, lost_worker
 
@@ -106,9 +107,9 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
     with joined(arguments) as communicator, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = clone(estimator) if resume is None else _resumed(estimator, resume)
-        validation_data = (part.X_val, part.y_val, part.sample_weight_val)
+        given = FitArguments(part.X, part.y, part.sample_weight, part.X_val, part.y_val, part.sample_weight_val)
         try:
-            model.__fit_shared__(communicator, part.X, part.y, part.sample_weight, validation_data)
+            model.__fit_shared__(communicator, given)
         except (WorkerError, XGBoostError) as error:
             other = lost_worker(error)
             if other is None:

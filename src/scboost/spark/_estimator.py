@@ -17,10 +17,11 @@ from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 from pyspark.sql import functions
 from pyspark.sql.types import StringType
 
+from scboost._core.parameters import Parameters
+from scboost._core.rules import check_distributed, check_parameters
 from scboost._runtime.communicator import WorkerError
 from scboost.estimators.base import SCBoost
 from scboost.estimators.checkpoint import Checkpoint
-from scboost.estimators.parameters import check_shareable, check_together
 from scboost.estimators.sharing import Outcome
 from scboost.spark._columns import NOT_ON_SPARK, Columns, param
 from scboost.spark._model import SparkModel
@@ -50,10 +51,11 @@ class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWri
     def _fit(self, dataset: Any) -> SparkModel:
         local = self._local_class(**{name: self.getOrDefault(name) for name in _parameters(self._local_class)})
         local._validate_params()  # noqa: SLF001 - what a fit begins with, here before any task
-        check_together(local)
+        parameters = Parameters.of(local.get_params(deep=False))
+        check_parameters(parameters)
         n_workers = self.getOrDefault("num_workers")
         if n_workers != 1:
-            check_shareable(local)
+            check_distributed(parameters)
         context = dataset.sparkSession.sparkContext
         _check_slots(context, n_workers)
         resume_from = self.getOrDefault("resume_from")

@@ -1,0 +1,144 @@
+"""All rules about combinations of parameters: what is legal one by one but not together."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from scboost._core.parameters import Parameters, Request
+from scboost._core.spec import Strategy
+
+
+def check_parameters(p: Parameters) -> None:
+    """Reject parameters that contradict each other, whatever the data are."""
+    if p.max_depth is None and p.max_leaves is None:
+        raise ValueError("max_depth=None and max_leaves=None leave trees without limit; set at least one.")
+    for callback in p.callbacks or ():
+        if not callable(callback):
+            raise TypeError(f"callbacks must be callables that take the estimator, got {callback!r}.")
+    if p.weighting == "simplex" and p.weighting_data != "holdout":
+        raise ValueError(
+            f"weighting_data={p.weighting_data!r} needs weighting='nonnegative'; weights on the simplex are learnt on "
+            "a 'holdout'."
+        )
+    if p.estimator is not None:
+        _check_learner(p)
+
+
+def _check_learner(p: Parameters) -> None:
+    """Reject what a scikit-learn regressor as the learner does not support."""
+    is_tree = hasattr(p.estimator, "apply") and not hasattr(p.estimator, "n_estimators")
+    if p.leaf_rule == "newton" and not is_tree:
+        raise ValueError(f"leaf_rule='newton' needs one tree as estimator, got {p.estimator!r}; use leaf_rule='mean'.")
+    if p.monotone_constraints is not None or p.interaction_constraints is not None:
+        raise ValueError("monotone_constraints and interaction_constraints need estimator=None.")
+    for name in ("colsample_bytree", "colsample_bylevel", "colsample_bynode"):
+        if getattr(p, name) < 1:
+            raise ValueError(f"{name}={getattr(p, name)} needs estimator=None; sample features in the estimator.")
+    if p.min_split_loss > 0:
+        raise ValueError(f"min_split_loss={p.min_split_loss} needs estimator=None; set it in the estimator.")
+
+
+def check_request(p: Parameters, request: Request, strategy: Strategy) -> None:
+    """Reject what the arguments of ``fit`` do not allow, before any data are read."""
+    if request.n_workers > 1:
+        check_distributed(p)
+    if request.in_batches:
+        _check_batches(p, request)
+    if strategy.weighting is not None and not request.supports_weighting:
+        raise ValueError(_no_hessian(p))
+    if strategy.grows_folds:
+        _check_folds(p, request, strategy)
+    elif request.has_groups:
+        raise ValueError("groups was given but no cross-validation is run; use n_estimators='auto'.")
+    if request.has_groups and isinstance(p.cv, str | Integral):
+        raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={p.cv!r}.")
+    if request.has_base and (p.warm_start or strategy.grows_folds or p.callbacks):
+        raise ValueError(
+            "init_model adds rounds to a finished model: give n_estimators as a number (or X_val, y_val), without "
+            "warm_start, fold models and callbacks."
+        )
+    if p.early_stopping_metric is not None and strategy.early_stopping is None and not strategy.selects_rounds:
+        raise ValueError(_metric_without_use(p))
+
+
+def _no_hessian(p: Parameters) -> str:
+    if p.weighting is None:
+        return (
+            "preset='best' weights trees, which needs a loss with a Hessian; quantile and absolute error have none. "
+            "Use another preset or another loss."
+        )
+    return (
+        f"weighting={p.weighting!r} needs a loss with a Hessian, which quantile and absolute error do not have; use "
+        "weighting=None or another loss."
+    )
+
+
+def _metric_without_use(p: Parameters) -> str:
+    return (
+        f"early_stopping_metric={p.early_stopping_metric!r} needs a validation set for early stopping or for selecting "
+        "the number of rounds: use n_estimators='auto', with at least 20 distinct samples, or early_stopping=True."
+    )
+
+
+def check_metric_is_used(p: Parameters) -> None:
+    """Reject a metric where the samples are too few to select the number of rounds."""
+    if p.early_stopping_metric is not None:
+        raise ValueError(_metric_without_use(p))
+
+
+def _check_folds(p: Parameters, request: Request, strategy: Strategy) -> None:
+    """Reject what contradicts fold models."""
+    several = f"weighting_data={p.weighting_data!r} grows several models; use weighting_data='holdout'."
+    if p.warm_start:
+        reason = several if strategy.weights_folds else "n_estimators='auto' selects it; give a number."
+        raise ValueError("warm_start=True continues one model with a given number of rounds, but " + reason)
+    if p.early_stopping:
+        raise ValueError(
+            "early_stopping=True cannot be combined with fold models, which are stopped together: " + several
+        )
+    if request.has_validation:
+        source = "preset='best'" if p.weighting is None else f"weighting_data={p.weighting_data!r}"
+        raise ValueError(
+            f"X_val cannot be used with {source}, which holds out each fold in turn; use weighting_data='holdout'."
+        )
+
+
+def check_distributed(p: Parameters) -> None:
+    """Reject what a fit on several workers does not support."""
+    problems = {
+        "estimator": p.estimator is not None and "only XGBoost's trees are grown by several workers",
+        "early_stopping_metric": p.early_stopping_metric is not None
+        and "a scorer needs all samples at once; leave it out to stop on the loss",
+        "cv": not isinstance(p.cv, str | Integral) and "splitters count the rows of one table; give a number",
+    }
+    _refuse(p, problems, "several workers")
+
+
+def check_batch_arguments(given: dict[str, Any]) -> None:
+    """Reject arguments of ``fit`` that batches bring along themselves."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be given with batches: each of them is (X, y) or (X, y, sample_weight).")
+
+
+def _check_batches(p: Parameters, request: Request) -> None:
+    """Reject what a fit to batches does not support."""
+    weighting = p.weighting is not None
+    folds = p.preset == "best" or (weighting and p.weighting_data != "holdout")
+    held_out = not request.has_validation and "batches cannot be held out; give X_val, which may be batches, too"
+    problems = {
+        "estimator": p.estimator is not None and "only XGBoost's trees are grown on samples that are not in memory",
+        "preset" if p.preset == "best" else "weighting_data": folds
+        and "the contribution of every tree to every sample would have to be in memory",
+        "early_stopping": p.early_stopping and held_out,
+        "weighting": weighting and held_out,
+        "cv": not isinstance(p.cv, str | Integral) and "splitters count the rows of one table; give a number",
+    }
+    _refuse(p, problems, "a fit to batches")
+
+
+def _refuse(p: Parameters, problems: dict[str, Any], what: str) -> None:
+    for name, problem in problems.items():
+        if problem:
+            raise ValueError(f"{name}={getattr(p, name)!r} cannot be used with {what}: {problem}.")

@@ -1,0 +1,403 @@
+"""The specification of a fit: every parameter resolved.
+
+A :class:`Strategy` follows from the parameters alone, before any data are read; it decides once whether a fit grows
+several models. A :class:`FitSpec` adds what depends on the loss and the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Literal
+
+from scboost._arrays import BoolArray, FloatArray
+from scboost._core import autotune
+from scboost._core.loop import Settings
+from scboost._core.losses import Loss
+from scboost._core.parameters import Parameters, Request
+from scboost._core.run import ValidationMetric
+from scboost._core.stopping import EarlyStopping
+from scboost._engine.ensemble import Ensemble
+from scboost._engine.factory import EngineSpec
+from scboost._engine.interface import TreeOptions
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How trees are weighted.
+
+    Attributes
+    ----------
+    method : {"simplex", "nonnegative"}
+        The set of weights.
+    source : {"holdout", "out_of_fold", "fold_average"}
+        Where the held-out samples come from, and which models are kept.
+    covariance_penalty, ridge : float
+        Strength of the two penalties.
+    """
+
+    method: Literal["simplex", "nonnegative"]
+    source: Literal["holdout", "out_of_fold", "fold_average"]
+    covariance_penalty: float
+    ridge: float
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How the number of rounds and the tree weights are found.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Maximum number of rounds of a model.
+    n_rounds_given : int or None
+        Number of rounds over which a model on all samples spreads the steps of the selected rounds, if it is given.
+    fast : bool
+        Whether the number of rounds is that of ``preset="fast"``.
+    open_rounds : bool
+        Whether the number of rounds follows from the data.
+    selects_rounds : bool
+        Whether the number of rounds is selected by cross-validation.
+    early_stopping : EarlyStopping or None
+        When to stop on a validation set.
+    weighting : Weighting or None
+        How the trees are weighted.
+    adds_full_model : bool
+        Whether the average of the fold models is averaged with a model on all samples.
+    """
+
+    n_rounds: int
+    n_rounds_given: int | None
+    fast: bool
+    open_rounds: bool
+    selects_rounds: bool
+    early_stopping: EarlyStopping | None
+    weighting: Weighting | None
+    adds_full_model: bool
+
+    @classmethod
+    def of(cls, p: Parameters, request: Request) -> Strategy:
+        """Derive the strategy from the parameters."""
+        weighting = _weighting(p)
+        fast = p.n_estimators == "auto" and p.preset == "fast"
+        is_open = p.n_estimators == "auto" and not fast
+        rescales = _rescales_rounds(p, request, weighting)
+        stops = p.early_stopping or (is_open and request.has_validation)
+        selects = (is_open or rescales) and not stops
+        if fast:
+            n_rounds = autotune.FAST_ROUNDS
+        else:
+            n_rounds = autotune.MAX_ROUNDS if p.n_estimators == "auto" or rescales else int(p.n_estimators)
+        return cls(
+            n_rounds=n_rounds,
+            n_rounds_given=int(p.n_estimators) if rescales and p.n_estimators != "auto" else None,
+            fast=fast,
+            open_rounds=is_open,
+            selects_rounds=selects,
+            early_stopping=autotune.early_stopping(p.n_iter_no_change, p.tol, is_open=is_open) if stops else None,
+            weighting=weighting,
+            adds_full_model=p.preset == "best" and p.weighting is None and selects,
+        )
+
+    @property
+    def weights_folds(self) -> bool:
+        """Whether tree weights are learnt out of fold."""
+        return self.weighting is not None and self.weighting.source != "holdout"
+
+    @property
+    def grows_folds(self) -> bool:
+        """Whether the fit grows several models, one per fold."""
+        return self.selects_rounds or self.weights_folds
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether one model needs a validation set, given or held out."""
+        return self.early_stopping is not None or (self.weighting is not None and not self.weights_folds)
+
+
+def _weighting(p: Parameters) -> Weighting | None:
+    if p.weighting is not None:
+        return Weighting(p.weighting, p.weighting_data, float(p.covariance_penalty), float(p.weight_ridge))
+    if p.preset == "best":
+        return Weighting("nonnegative", "fold_average", float(p.covariance_penalty), float(p.weight_ridge))
+    return None
+
+
+def _rescales_rounds(p: Parameters, request: Request, weighting: Weighting | None) -> bool:
+    """Whether many rounds were asked for and cross-validation determines how far they go together."""
+    return (
+        p.n_estimators != "auto"
+        and int(p.n_estimators) >= autotune.ROUNDS_TO_SELECT_RATE
+        and p.learning_rate == "auto"
+        and weighting is None
+        and not (p.warm_start or p.early_stopping or request.has_validation or request.has_base)
+        and p.estimator is None
+        and p.early_stopping_metric is None
+    )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the resolution of "auto" needs to know of the data.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of features.
+    total_weight : float
+        Sum of the sample weights.
+    effective_size : float
+        Number of samples, where a weight counts as that many; at least their number.
+    max_categories : int
+        Number of categories of the feature with the most.
+    """
+
+    n_features: int
+    total_weight: float
+    effective_size: float
+    max_categories: int = 0
+
+
+@dataclass(frozen=True)
+class RoundSelection:
+    """How cross-validation selects the number of rounds and the options of the trees.
+
+    Attributes
+    ----------
+    stopping : EarlyStopping
+        When fold models stop.
+    speedup : int
+        How many rounds of the model one round of a fold model stands for, at a learning rate as many times as large.
+    selects_features, selects_subset_splits : bool
+        Whether feature subsets and subset splits are candidates.
+    depths : tuple of int
+        Smaller maximum depths to try, in this order, as long as each is better.
+    shallow_rounds : int
+        How many rounds of such shallow trees correspond to one of deep trees.
+    shallow_rate : float
+        Factor of the learning rate of shallow trees in a model on all samples.
+    """
+
+    stopping: EarlyStopping
+    speedup: int
+    selects_features: bool
+    selects_subset_splits: bool
+    depths: tuple[int, ...]
+    shallow_rounds: int
+    shallow_rate: float
+
+
+@dataclass(frozen=True)
+class FoldSpec:
+    """How samples are split.
+
+    Attributes
+    ----------
+    cv : int, "auto", splitter or iterable of (train, test)
+        The parameter of that name.
+    n_folds, n_used : int
+        Number of folds, and how many of them are held out in turn.
+    validation_fraction : float
+        Share of the samples held out as validation set.
+    """
+
+    cv: Any
+    n_folds: int
+    n_used: int
+    validation_fraction: float
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """Everything that determines a fit besides the data.
+
+    Attributes
+    ----------
+    strategy : Strategy
+        How the number of rounds and the tree weights are found.
+    loss : Loss
+        The loss.
+    settings : Settings
+        Settings of the loop.
+    from_zero : bool
+        Whether to start at the raw score 0 in place of the best constant.
+    selection : RoundSelection or None
+        How the number of rounds is selected by cross-validation; None if it is not.
+    folds : FoldSpec
+        How samples are split.
+    options : TreeOptions
+        Options of the trees, unless cross-validation selects others.
+    engine : EngineSpec
+        Parameters of the tree engine.
+    new_ensemble : callable
+        Returns an empty ensemble with the intercept given.
+    metric : ValidationMetric or None
+        Metric of validation sets and held-out folds in place of the loss.
+    """
+
+    strategy: Strategy
+    loss: Loss
+    settings: Settings
+    from_zero: bool
+    selection: RoundSelection | None
+    folds: FoldSpec
+    options: TreeOptions
+    engine: EngineSpec
+    new_ensemble: Callable[[FloatArray], Ensemble]
+    metric: ValidationMetric | None = None
+
+    def without_selection(self) -> FitSpec:
+        """Return the specification for data with too few samples to select the number of rounds."""
+        n_rounds = self.strategy.n_rounds_given or autotune.FAST_ROUNDS
+        strategy = replace(self.strategy, n_rounds=n_rounds, selects_rounds=False, adds_full_model=False)
+        return replace(self, strategy=strategy, selection=None)
+
+
+def resolve(
+    p: Parameters,
+    strategy: Strategy,
+    loss: Loss,
+    facts: Facts,
+    seed: int,
+    *,
+    new_ensemble: Callable[[FloatArray], Ensemble],
+    categorical: BoolArray | None = None,
+    monotone: tuple[int, ...] | None = None,
+    interactions: list[list[int]] | None = None,
+    make_learner: Callable[[int], Any] | None = None,
+    engine: Literal["xgboost", "native"] = "xgboost",
+    metric: ValidationMetric | None = None,
+) -> FitSpec:
+    """Resolve everything that is "auto".
+
+    Parameters
+    ----------
+    p : Parameters
+        Parameters of the estimator.
+    strategy : Strategy
+        How the number of rounds and the tree weights are found.
+    loss : Loss
+        The loss.
+    facts : Facts
+        Size of the data.
+    seed : int
+        Seed of everything random.
+    new_ensemble : callable
+        Returns an empty ensemble with the intercept given.
+    categorical : ndarray of bool, optional
+        Which features are categorical.
+    monotone : tuple of int, optional
+        Sign of the monotone constraint of each feature.
+    interactions : list of lists of int, optional
+        Groups of features that may interact.
+    make_learner : callable, optional
+        ``make_learner(seed)`` returns a scikit-learn regressor to use as the learner.
+    engine : {"xgboost", "native"}, default="xgboost"
+        Which engine grows the trees.
+    metric : ValidationMetric, optional
+        Metric of validation sets in place of the loss.
+    """
+    defaults = autotune.loss_defaults(loss)
+    rate_factor = defaults.rate if strategy.open_rounds or strategy.n_rounds_given else 1.0
+    if strategy.fast and defaults.projection_strength > 0:
+        defaults = replace(defaults, projection_strength=autotune.FAST_PROJECTION)
+        rate_factor = autotune.FAST_RATE
+    rate = float(p.learning_rate) if p.learning_rate != "auto" else _auto_rate(strategy, loss, facts, rate_factor)
+    memory = autotune.MEMORY if p.memory == "auto" else p.memory
+    settings = Settings(
+        eta=rate,
+        alpha=float(p.energy_threshold),
+        gamma=_or_default(p.projection_strength, defaults.projection_strength),
+        memory=None if memory == "all" else int(memory),
+        leaf_rule=p.leaf_rule,
+        l2=float(p.reg_lambda),
+        l1=float(p.reg_alpha),
+        subsample=float(p.subsample),
+        nu=_or_default(p.exploration, defaults.exploration),
+        seed=seed,
+    )
+    engine_spec = EngineSpec(
+        name=engine,
+        n_outputs=loss.n_outputs,
+        max_leaves=p.max_leaves,
+        min_child_weight=_or_default(p.min_child_weight, defaults.min_child_weight),
+        l2=float(p.reg_lambda),
+        l1=float(p.reg_alpha),
+        min_split_loss=float(p.min_split_loss),
+        colsample_bytree=float(p.colsample_bytree),
+        colsample_bylevel=float(p.colsample_bylevel),
+        colsample_bynode=float(p.colsample_bynode),
+        max_bin=autotune.max_bin(facts.n_features, facts.total_weight) if p.max_bin == "auto" else int(p.max_bin),
+        n_threads=p.n_threads,
+        device=p.device,
+        categorical=categorical,
+        monotone=monotone,
+        interactions=interactions,
+        make_learner=make_learner,
+        weighted_learner=p.leaf_rule == "newton" or p.subsample < 1,
+    )
+    return FitSpec(
+        strategy=strategy,
+        loss=loss,
+        settings=settings,
+        from_zero=p.init == "zero",
+        selection=_selection(p, strategy, loss, facts, rate) if strategy.selects_rounds else None,
+        folds=_folds(p, strategy, facts),
+        options=TreeOptions(subset_splits=p.categorical_splits == "subset", max_depth=_depth(p, loss)),
+        engine=engine_spec,
+        new_ensemble=new_ensemble,
+        metric=metric,
+    )
+
+
+def _or_default(value: float | str, default: float) -> float:
+    return default if isinstance(value, str) else float(value)
+
+
+def _auto_rate(strategy: Strategy, loss: Loss, facts: Facts, factor: float) -> float:
+    rate = autotune.auto_learning_rate(
+        facts.total_weight,
+        strategy.n_rounds,
+        many_classes=loss.n_classes > 2,
+        two_classes_to_the_end=loss.n_classes == 2 and strategy.early_stopping is None and not strategy.selects_rounds,
+    )
+    return min(factor * rate, autotune.LARGEST_RATE)
+
+
+def _depth(p: Parameters, loss: Loss) -> int | None:
+    if p.max_depth != "auto":
+        return None if p.max_depth is None else int(p.max_depth)
+    return autotune.DEPTH if loss.n_classes or p.max_leaves is None else None
+
+
+def _selection(p: Parameters, strategy: Strategy, loss: Loss, facts: Facts, rate: float) -> RoundSelection:
+    stopping = autotune.selection_stopping(p.n_iter_no_change, p.tol)
+    speedup = 1
+    if strategy.weighting is None or strategy.adds_full_model:  # fold models that are not kept may take larger steps
+        speedup = autotune.selection_speedup(rate)
+        stopping = replace(stopping, patience=-(-stopping.patience // speedup))
+    selects_options = (
+        p.estimator is None and p.early_stopping_metric is None and facts.effective_size <= autotune.MAX_SELECTION_SIZE
+    )
+    classifies = loss.n_classes > 0
+    return RoundSelection(
+        stopping=stopping,
+        speedup=speedup,
+        selects_features=selects_options and p.feature_selection,
+        selects_subset_splits=selects_options
+        and p.categorical_splits == "auto"
+        and facts.max_categories >= autotune.FEWEST_CATEGORIES_FOR_SUBSETS,
+        depths=autotune.shallow_depths(classifies=classifies) if selects_options and p.max_depth == "auto" else (),
+        shallow_rounds=autotune.shallow_rounds(classifies=classifies),
+        shallow_rate=autotune.SHALLOW_RATE if classifies and p.learning_rate == "auto" else 1.0,
+    )
+
+
+def _folds(p: Parameters, strategy: Strategy, facts: Facts) -> FoldSpec:
+    n_folds = autotune.BEST_FOLDS if strategy.adds_full_model else autotune.FOLDS
+    if isinstance(p.cv, Integral):
+        n_folds = int(p.cv)
+    all_used = not isinstance(p.cv, str) or strategy.weights_folds
+    n_used = n_folds if all_used else autotune.selection_folds(facts.effective_size)
+    return FoldSpec(p.cv, n_folds, n_used, float(p.validation_fraction))

@@ -1,0 +1,326 @@
+"""From a specification and data to a trained ensemble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray, IntArray
+from scboost._core import autotune
+from scboost._core.run import Run, ValidationSet, grow
+from scboost._core.selection import CrossValidation, FoldModels
+from scboost._core.spec import FitSpec, RoundSelection
+from scboost._core.stopping import StopReason
+from scboost._core.training import Training
+from scboost._core.tree_weights import out_of_fold_scale, out_of_fold_shift, weigh_ensemble, weigh_folds
+from scboost._data.folds import Folds, class_counts, count_distinct, hold_out, make_folds
+from scboost._data.samples import Samples
+from scboost._engine.ensemble import Ensemble
+from scboost._engine.factory import EngineFactory
+from scboost._engine.interface import Engine, TreeOptions
+from scboost._runtime.context import Context
+from scboost._runtime.observer import Observer
+from scboost.weighting import Weights
+
+# A model on all samples tolerates more rounds than its larger training set alone accounts for.
+_MORE_ROUNDS = 1.12
+
+
+@dataclass
+class TrainingData:
+    """The data of a fit.
+
+    Attributes
+    ----------
+    samples : Samples
+        Training samples.
+    validation : Samples or None
+        Validation set, if one is given.
+    classes : ndarray or None
+        Class labels, for messages; None for regression.
+    groups : ndarray of shape (n,) or None
+        Group labels for a splitter.
+    indices : ndarray of shape (n,) or None
+        Indices of the samples as the user counts them, if some were left out.
+    base : Ensemble or None
+        A finished model to continue.
+    resume : Training or None
+        An unfinished training to resume.
+    """
+
+    samples: Samples
+    validation: Samples | None = None
+    classes: npt.NDArray[Any] | None = None
+    groups: npt.NDArray[Any] | None = None
+    indices: IntArray | None = None
+    base: Ensemble | None = None
+    resume: Training | None = None
+
+
+@dataclass
+class Trained:
+    """The result of a fit.
+
+    Attributes
+    ----------
+    training : Training
+        The ensemble with the log of its rounds.
+    n_rounds : int
+        Number of rounds in use.
+    weights : Weights or None
+        Result of the weighting.
+    selection_log : dict of ndarrays
+        Loss on held-out samples after each round of the fold models, if they selected the number of rounds.
+    """
+
+    training: Training
+    n_rounds: int
+    weights: Weights | None = None
+    selection_log: dict[str, FloatArray] = field(default_factory=dict)
+
+
+def can_select_rounds(samples: Samples, n_classes: int, context: Context) -> bool:
+    """Whether there are enough samples for cross-validation: 20 distinct ones, and two of every class."""
+    distinct = count_distinct(samples, n_classes, context)
+    return min(distinct) >= 2 and sum(distinct) >= autotune.MIN_SAMPLES_TO_SELECT
+
+
+def train(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
+    """Train an ensemble.
+
+    Parameters
+    ----------
+    spec : FitSpec
+        What to do.
+    data : TrainingData
+        The data.
+    context : Context
+        Communicator, threads, storage and observer.
+
+    Returns
+    -------
+    Trained
+        The ensemble with the log of its rounds.
+    """
+    return _train_on_folds(spec, data, context) if spec.strategy.grows_folds else _train_one(spec, data, context)
+
+
+def _train_one(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
+    """Grow one model; a validation set stops it and weights its trees."""
+    samples, validation = _with_validation(spec, data, context)
+    strategy, resume = spec.strategy, data.resume
+    options = spec.options if resume is None else resume.options
+    run = Run(
+        samples,
+        spec.loss,
+        spec.settings,
+        EngineFactory(spec.engine, context).make(samples.X, samples.weight, options),
+        spec.new_ensemble,
+        strategy.n_rounds,
+        context,
+        from_zero=spec.from_zero,
+        base=data.base,
+        validation=None if validation is None else ValidationSet(validation, spec.loss, context, spec.metric),
+        resume=resume,
+    )
+    run.training.options = options
+    samples.forget_keys()
+    training = _grow(spec, run, strategy.n_rounds, "scboost", context)
+    ensemble = training.ensemble
+    trained = Trained(training, ensemble.n_rounds)
+    if strategy.weighting is not None and validation is not None and not training.interrupted:
+        trained.weights = weigh_ensemble(ensemble, validation, spec.loss, strategy.weighting, context)
+    elif strategy.early_stopping is not None and training.validation_loss:
+        earlier = ensemble.n_rounds - len(training.validation_loss)
+        trained.n_rounds = earlier + int(np.argmin(training.validation_loss)) + 1
+        weights = ensemble.weights.copy()
+        weights[trained.n_rounds :] = 0
+        ensemble.reweight(weights, ensemble.intercept)
+    return trained
+
+
+def _with_validation(spec: FitSpec, data: TrainingData, context: Context) -> tuple[Samples, Samples | None]:
+    """Return training samples and validation set, held out if it is needed and not given."""
+    n_classes, strategy = spec.loss.n_classes, spec.strategy
+    if data.validation is None and strategy.needs_validation:
+        fraction, seed = spec.folds.validation_fraction, spec.settings.seed
+        return hold_out(data.samples, fraction, n_classes, data.classes, seed, context)
+    if data.validation is not None and strategy.weighting is not None:
+        missing = np.sum(class_counts(data.validation, n_classes, context.communicator) == 0)
+        if missing:  # tree weights learnt without a class would know nothing of it
+            raise ValueError(
+                f"weighting={strategy.weighting.method!r} needs every class among the validation rows, but X_val and "
+                f"y_val have only {n_classes - missing} of the {n_classes} classes; give others."
+            )
+    return data.samples, data.validation
+
+
+def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
+    """Grow a model for each fold, in step, to select the rounds and to learn tree weights out of fold.
+
+    Then either one model is grown on all samples, or the fold models are kept and averaged, or both, and averaged.
+    """
+    samples, strategy, weighting = data.samples, spec.strategy, spec.strategy.weighting
+    folds = _make_folds(spec, data, context)
+    keeps_folds = weighting is not None and weighting.source == "fold_average"
+    only_folds = keeps_folds and not strategy.adds_full_model
+    validation = CrossValidation(spec, samples, folds, context)
+    options = spec.options
+    engine = validation.engine(options)
+    label = "scboost, folds" if keeps_folds or len(folds) > 1 else "scboost, rounds"
+    stopping = None if spec.selection is None else spec.selection.stopping
+    models = validation.grow([engine.fork() for _ in folds], stopping, label, kept=only_folds)
+    if len(folds) > 1:
+        models, selected = validation.select_options(models, options)
+        engine = engine if selected is options else validation.engine(selected)
+        options = selected
+    weights = None
+    if weighting is not None and models.n_rounds:
+        weights = weigh_folds(samples, folds, models, spec.loss, weighting, context)
+    log = _selection_log(models) if spec.selection is not None else {}
+    if only_folds:
+        training = _averaged(models.trainings, weights, options)
+        return Trained(training, training.ensemble.n_rounds, weights, log)
+    training, n_rounds = _train_on_all(spec, samples, folds, models, weights, engine.fork(), options, context)
+    if keeps_folds:
+        training = _joined(training, _averaged(models.trainings, weights, options))
+    elif weights is not None and not training.interrupted:
+        _apply_weights(training.ensemble, weights, models.n_rounds, n_rounds)
+    return Trained(training, training.ensemble.n_rounds, weights, log)
+
+
+def _make_folds(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
+    return make_folds(
+        data.samples,
+        spec.folds.cv,
+        spec.folds.n_folds,
+        spec.folds.n_used,
+        n_classes=spec.loss.n_classes,
+        seed=spec.settings.seed,
+        all_needed=spec.strategy.weighting is not None,
+        groups=data.groups,
+        indices=data.indices,
+        fallback=autotune.FOLDS,
+        context=context,
+    )
+
+
+def _selection_log(models: FoldModels) -> dict[str, FloatArray]:
+    return {"round": np.arange(1, len(models.losses) + 1), "validation_loss": np.array(models.losses)}
+
+
+def _train_on_all(
+    spec: FitSpec,
+    samples: Samples,
+    folds: Folds,
+    models: FoldModels,
+    weights: Weights | None,
+    engine: Engine,
+    options: TreeOptions,
+    context: Context,
+) -> tuple[Training, int]:
+    """Grow a model on all samples with the number of rounds that the fold models selected; return that, too."""
+    settings, n_rounds = spec.settings, max(models.n_rounds, 1)
+    strategy, selection, communicator = spec.strategy, spec.selection, context.communicator
+    if selection is not None:
+        rate = selection.shallow_rate if options.max_depth in selection.depths else 1.0
+        settings = replace(settings, eta=rate * settings.eta)
+        n_rounds = _rounds_on_all(samples, folds, models.n_rounds, selection, rate, strategy.n_rounds, context)
+    if strategy.n_rounds_given is not None:
+        given = strategy.n_rounds_given
+        settings, n_rounds = replace(settings, eta=settings.eta * n_rounds / given), given
+    run = Run(samples, spec.loss, settings, engine, spec.new_ensemble, n_rounds, context, from_zero=spec.from_zero)
+    run.training.options = options
+    keeps_folds = strategy.weighting is not None and strategy.weighting.source == "fold_average"
+    if selection is not None and not spec.loss.supports_weighting:
+        run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
+    elif selection is not None and (keeps_folds or weights is None):
+        run.training.scale = [out_of_fold_scale(samples, folds, models, spec.loss, communicator)]
+    return _grow(spec, run, n_rounds, "scboost, all rows", context), n_rounds
+
+
+def _rounds_on_all(
+    samples: Samples,
+    folds: Folds,
+    selected: int,
+    selection: RoundSelection,
+    rate: float,
+    most: int,
+    context: Context,
+) -> int:
+    """Return the number of rounds on all samples that corresponds to the number selected on folds."""
+    communicator = context.communicator
+    train_weight = sum(samples.only(train).total_weight(communicator) for train, _ in folds)
+    share = train_weight / (len(folds) * samples.total_weight(communicator))
+    return min(max(round(selected * selection.speedup / rate * _MORE_ROUNDS / share), 1), most)
+
+
+def _grow(spec: FitSpec, run: Run, n_rounds: int, label: str, context: Context) -> Training:
+    """Grow a model that is part of the result."""
+    context.observer.begin(n_rounds, label, kept=True)
+    grow([run], n_rounds, stopping=spec.strategy.early_stopping, observer=context.observer)
+    training = run.training
+    if not training.interrupted and (training.shift or training.scale):
+        ensemble = training.ensemble
+        ensemble.reweight(ensemble.weights * (training.scale or 1.0), ensemble.intercept + (training.shift or 0.0))
+    _warn_if_diverged(training, context.observer)
+    return training
+
+
+def _apply_weights(ensemble: Ensemble, weights: Weights, n_selected: int, n_rounds: int) -> None:
+    """Multiply tree weights by those learnt out of fold, interpolated to the number of rounds on all samples."""
+    positions = np.linspace(0, n_selected - 1, n_rounds)
+    stretched = np.interp(positions, np.arange(n_selected), weights.weights)
+    factors = stretched[: ensemble.n_rounds, None]
+    ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
+
+
+def _averaged(trainings: list[Training], weights: Weights | None, options: TreeOptions) -> Training:
+    """Add up the fold models, each with its share of the weights."""
+    for training in trainings:
+        own = training.ensemble
+        factors = np.ones(own.n_rounds) if weights is None else weights.weights[: own.n_rounds]
+        shift = 0.0 if weights is None else weights.intercept
+        own.reweight(own.weights * factors[:, None] / len(trainings), (own.intercept + shift) / len(trainings))
+    first = trainings[0]
+    for training in trainings[1:]:
+        first.ensemble.extend(training.ensemble)
+    used = tuple(np.flatnonzero(first.ensemble.gains()).tolist()) if options.features else ()
+    first.options = replace(options, features=used)
+    return first
+
+
+def _joined(full: Training, averaged: Training) -> Training:
+    """Average a model on all samples with that of the folds, which stands alone if the model was interrupted."""
+    if full.interrupted:
+        averaged.interrupted, averaged.stop = True, full.stop
+        return averaged
+    for training in (full, averaged):
+        ensemble = training.ensemble
+        ensemble.reweight(ensemble.weights / 2, ensemble.intercept / 2)
+    full.ensemble.extend(averaged.ensemble)
+    if averaged.options.features:
+        full.options = replace(full.options, features=tuple(np.flatnonzero(full.ensemble.gains()).tolist()))
+    return full
+
+
+def _warn_if_diverged(training: Training, observer: Observer) -> None:
+    message = ""
+    rate = training.settings.eta
+    if training.ensemble.n_rounds == 0 and training.stop.reason is StopReason.NO_SPLIT:
+        message = f"The model has no trees and predicts a constant: {training.stop.message}."
+    elif training.stop.diverged:
+        message = (
+            f"The fit diverged after {training.ensemble.n_rounds} rounds, which are kept: {training.stop.message}; use "
+            f"a learning_rate below {rate:g}."
+        )
+    elif len(training.loss) > 1 and training.loss[-1] > training.loss[0] + abs(training.loss[0]):
+        message = (
+            f"The training loss rose from {training.loss[0]:.3g} to {training.loss[-1]:.3g}: the fit diverges; use a "
+            f"learning_rate below {rate:g}."
+        )
+    if message:
+        observer.warn(message)

@@ -1,0 +1,198 @@
+"""Splits of a training set: folds and validation sets, by hashed features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scboost._arrays import FloatArray, IntArray, Keys
+from scboost._data.hashing import mix64, rank_keys
+from scboost._data.samples import Samples
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._runtime.context import Context
+
+Folds = list[tuple[IntArray, IntArray]]
+"""Indices of the training and of the held-out samples, fold by fold."""
+
+
+def content_folds(
+    keys: Keys, n_folds: int, classes: IntArray | None, seed: int, communicator: Communicator = SINGLE_PROCESS
+) -> IntArray:
+    """Return the fold of each sample, of shape (n,): equal samples share one, and folds are stratified by class.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n,)
+        From :func:`scboost._data.hashing.row_keys`.
+    n_folds : int
+        Number of folds.
+    classes : ndarray of shape (n,) or None
+        Class index of each sample; None for regression.
+    seed : int
+        Two calls with the same seed return the same folds, whichever workers have the samples.
+    """
+    fold = np.empty(len(keys), dtype=np.intp)
+    taken = 0
+    for group, rank, n_distinct in _ranked(keys, classes, seed, communicator):
+        fold[group] = (rank + taken) % n_folds
+        taken += n_distinct  # a class begins where the one before ended: folds of equal size
+    return fold
+
+
+def content_sample(
+    keys: Keys, share: float, classes: IntArray | None, seed: int, communicator: Communicator = SINGLE_PROCESS
+) -> npt.NDArray[np.bool_]:
+    """Return whether each sample is in a random share of each class's distinct samples, of shape (n,).
+
+    A class of two distinct samples or more has at least one in and one out, a single one is out. The other parameters
+    are those of :func:`content_folds`.
+    """
+    drawn = np.empty(len(keys), dtype=bool)
+    for group, rank, n_distinct in _ranked(keys, classes, seed, communicator):
+        drawn[group] = rank < min(max(round(share * n_distinct), 1), n_distinct - 1)
+    return drawn
+
+
+def _ranked(
+    keys: Keys, classes: IntArray | None, seed: int, communicator: Communicator
+) -> Iterator[tuple[Any, IntArray, int]]:
+    """Shuffle the distinct samples of each class, over all workers.
+
+    Yields the indices of a class, the rank of each sample, and the number of distinct samples.
+    """
+    order_keys = mix64(keys ^ mix64(np.array([seed + 1], dtype=np.uint64)))
+    groups: list[Any] = [slice(None)]
+    if classes is not None:
+        n_classes = int(communicator.max(classes.max(initial=-1))) + 1
+        groups = [np.flatnonzero(classes == c) for c in range(n_classes)]
+    for group in groups:
+        keys_of_group, place = np.unique(order_keys[group], return_inverse=True)
+        rank: IntArray = np.arange(len(keys_of_group))
+        n_distinct = len(rank)
+        if communicator.size > 1:
+            rank, _, first = rank_keys(keys_of_group, np.zeros(len(rank)), communicator)
+            n_distinct = int(communicator.sum(first.sum()))
+        yield group, rank[place.reshape(-1)], n_distinct
+
+
+def hold_out(
+    samples: Samples, fraction: float, n_classes: int, labels: npt.NDArray[Any] | None, seed: int, context: Context
+) -> tuple[Samples, Samples]:
+    """Split samples into a training and a validation set, stratified by class; equal samples stay together.
+
+    Parameters
+    ----------
+    samples : Samples
+        All samples.
+    fraction : float
+        Share of the validation set.
+    n_classes : int
+        Number of classes; 0 for regression.
+    labels : ndarray or None
+        Names of the classes, for messages.
+    seed : int
+        Seed of the split.
+    context : Context
+        Context of the fit.
+    """
+    origin = f"validation_fraction={fraction} of {samples.count(context.communicator)} rows"
+    advice = "Give X_val and y_val, or use neither early_stopping nor weighting."
+    distinct = count_distinct(samples, n_classes, context)
+    if n_classes and labels is not None and min(distinct) < 2:
+        raise ValueError(
+            f"{origin} cannot be held out: class {labels.tolist()[np.argmin(distinct)]!r} has 1 row, not counting "
+            f"repetitions, and at least 2 are needed. {advice}"
+        )
+    size = samples.effective_size(context.communicator)
+    if min(np.ceil(fraction * size), np.floor((1 - fraction) * size)) < max(n_classes, 1) or min(distinct) < 2:
+        raise ValueError(f"{origin} cannot be held out: these, or those that are left, are too few. {advice}")
+    held_out = content_sample(
+        samples.keys(context), fraction, class_indices(samples, n_classes), seed, context.communicator
+    )
+    return samples.take(np.flatnonzero(~held_out)), samples.take(np.flatnonzero(held_out))
+
+
+def make_folds(
+    samples: Samples,
+    cv: Any,
+    n_folds: int,
+    n_used: int,
+    *,
+    n_classes: int,
+    seed: int,
+    all_needed: bool,
+    groups: npt.NDArray[Any] | None,
+    indices: IntArray | None,
+    fallback: int,
+    context: Context,
+) -> Folds:
+    """Split samples into folds by their hashed features, or by the splitter given as ``cv``.
+
+    Parameters
+    ----------
+    samples : Samples
+        All samples.
+    cv : int, "auto", splitter or iterable of (train, test)
+        The parameter of that name.
+    n_folds, n_used : int
+        Number of folds, and how many of them are held out in turn.
+    n_classes : int
+        Number of classes, by which folds are stratified; 0 for regression.
+    seed : int
+        Seed of the split.
+    all_needed : bool
+        Whether no fold may be empty.
+    groups : ndarray of shape (n,) or None
+        For splitters that need them.
+    indices : ndarray of shape (n,) or None
+        Indices of the samples by which an iterable counts them; 0, 1, 2, ... if not given.
+    fallback : int
+        Number of folds for ``cv="auto"`` where a class has too few samples.
+    context : Context
+        Context of the fit.
+    """
+    if not isinstance(cv, str | int | np.integer):
+        return _given_folds(cv, samples, groups, indices)
+    smallest = min(count_distinct(samples, n_classes, context))
+    if cv == "auto" and smallest < n_folds:
+        n_folds, n_used = min(n_folds, fallback), min(n_used, fallback)
+    if smallest < (n_folds if n_used > 1 and all_needed else 2):
+        kind = "rows of the rarest class" if n_classes else "rows"
+        raise ValueError(f"cv={n_folds} is more than the {smallest} {kind} that differ from each other.")
+    keys, classes = samples.keys(context), class_indices(samples, n_classes)
+    fold = content_folds(keys, n_folds, classes, seed, context.communicator)
+    sizes = context.communicator.sum(np.bincount(fold, minlength=n_folds).astype(np.float64))
+    used = np.flatnonzero(sizes[:n_used])  # with few samples, folds may be empty
+    return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in used]
+
+
+def _given_folds(cv: Any, samples: Samples, groups: npt.NDArray[Any] | None, indices: IntArray | None) -> Folds:
+    if hasattr(cv, "split"):
+        splits = cv.split(np.zeros((len(samples), 1)), samples.y, groups)
+    elif indices is None:
+        splits = cv
+    else:
+        splits = [[np.flatnonzero(np.isin(indices, part)) for part in split] for split in cv]
+    return [(np.asarray(train), np.asarray(held_out)) for train, held_out in splits]
+
+
+def class_indices(samples: Samples, n_classes: int) -> IntArray | None:
+    """Return the class index of each sample; None for regression."""
+    return samples.y.astype(np.intp) if n_classes else None
+
+
+def class_counts(samples: Samples, n_classes: int, communicator: Communicator) -> FloatArray:
+    """Return the number of samples of each class on all workers."""
+    counts = np.bincount(samples.y.astype(np.intp), minlength=n_classes) if n_classes else np.zeros(0)
+    return communicator.sum(counts.astype(np.float64))
+
+
+def count_distinct(samples: Samples, n_classes: int, context: Context) -> list[int]:
+    """Count the distinct samples, by class if there are classes; each worker counts its own."""
+    keys = samples.keys(context)
+    groups = [keys[samples.y == c] for c in range(n_classes)] if n_classes else [keys]
+    counts = np.array([len(np.unique(group)) for group in groups], dtype=np.float64)
+    return [int(n) for n in context.communicator.sum(counts)]

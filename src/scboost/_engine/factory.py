@@ -1,0 +1,186 @@
+"""Which engine grows the trees of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from scboost._arrays import BoolArray, FloatArray, IntArray
+from scboost._engine.estimator import EstimatorEngine
+from scboost._engine.interface import Engine, TreeOptions
+from scboost._runtime.context import Context
+
+if TYPE_CHECKING:
+    from scboost._engine.native.trees import BinnedData, Pool
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """Parameters of the tree engine.
+
+    Attributes
+    ----------
+    name : {"xgboost", "native"}
+        Which engine grows the trees.
+    n_outputs : int
+        K.
+    max_leaves : int or None
+        Maximum number of leaves; if given, trees grow leaf-wise.
+    min_child_weight : float
+        Minimum sum of Hessians in a leaf.
+    l2, l1, min_split_loss : float
+        Regularization.
+    colsample_bytree, colsample_bylevel, colsample_bynode : float in (0, 1]
+        Share of the features available to a round, a level and a node.
+    max_bin : int
+        Number of histogram bins.
+    n_threads : int
+        Number of threads; 0 for all.
+    device : str
+        Device of XGBoost.
+    categorical : ndarray of bool or None
+        Which features are categorical.
+    monotone : tuple of int or None
+        Sign of the monotone constraint of each feature.
+    interactions : list of lists of int or None
+        Groups of features that may interact.
+    make_learner : callable or None
+        ``make_learner(seed)`` returns a scikit-learn regressor to use in place of trees.
+    weighted_learner : bool
+        Whether that regressor needs sample weights even if the samples have none.
+    """
+
+    name: Literal["xgboost", "native"]
+    n_outputs: int
+    max_leaves: int | None
+    min_child_weight: float
+    l2: float
+    l1: float
+    min_split_loss: float
+    colsample_bytree: float
+    colsample_bylevel: float
+    colsample_bynode: float
+    max_bin: int
+    n_threads: int
+    device: str
+    categorical: BoolArray | None = None
+    monotone: tuple[int, ...] | None = None
+    interactions: list[list[int]] | None = None
+    make_learner: Callable[[int], Any] | None = None
+    weighted_learner: bool = False
+
+
+class EngineFactory:
+    """Makes the engines of a fit; those of the native kernels share binned data.
+
+    Parameters
+    ----------
+    spec : EngineSpec
+        Parameters.
+    context : Context
+        Context of the fit.
+    """
+
+    def __init__(self, spec: EngineSpec, context: Context) -> None:
+        self._spec, self._context = spec, context
+        self._binned: dict[tuple[int, int], tuple[Any, FloatArray | None, BinnedData]] = {}
+        self._pool: Pool | None = None
+
+    def make(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
+        """Return an engine on a training matrix.
+
+        Parameters
+        ----------
+        X : matrix or Paged of shape (n, d)
+            Training samples.
+        sample_weight : ndarray of shape (n,) or None
+            Sample weights.
+        options : TreeOptions
+            Options of the trees.
+        """
+        spec = self._spec
+        if spec.make_learner is not None:
+            weighted = spec.weighted_learner or sample_weight is not None
+            return EstimatorEngine(X, spec.make_learner, sample_weighted=weighted)
+        make = self._make_native if spec.name == "native" else self._make_xgboost
+        return make(X, sample_weight, options)
+
+    def _make_xgboost(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
+        from scboost.xgb.engine import XGBoostEngine
+
+        spec = self._spec
+        params: dict[str, Any] = {
+            "max_leaves": spec.max_leaves or 0,
+            "grow_policy": "lossguide" if spec.max_leaves else "depthwise",
+            "min_child_weight": spec.min_child_weight,
+            "lambda": spec.l2,
+            "alpha": spec.l1,
+            "min_split_loss": spec.min_split_loss,
+            "colsample_bylevel": spec.colsample_bylevel,
+            "colsample_bynode": spec.colsample_bynode,
+            "device": spec.device,
+            "max_depth": options.max_depth or 0,
+        }
+        if spec.monotone is not None:
+            params["monotone_constraints"] = spec.monotone
+        if spec.interactions is not None:
+            params["interaction_constraints"] = spec.interactions
+        return XGBoostEngine(
+            X,
+            spec.n_outputs,
+            params,
+            categorical=spec.categorical,
+            subset_splits=options.subset_splits,
+            features=_indices(options),
+            colsample=spec.colsample_bytree,
+            sample_weight=sample_weight,
+            max_bin=spec.max_bin,
+            n_jobs=spec.n_threads,
+            context=self._context,
+        )
+
+    def _make_native(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
+        from scboost._engine.native.engine import NativeEngine, binned
+        from scboost._engine.native.trees import GrowthOptions, Pool
+
+        spec, key = self._spec, (id(X), id(sample_weight))
+        if self._pool is None and spec.n_threads > 1:
+            self._pool = Pool(spec.n_threads)
+        if key not in self._binned:
+            data = binned(
+                X,
+                max_bin=spec.max_bin,
+                categorical=spec.categorical,
+                sample_weight=sample_weight,
+                pool=self._pool,
+            )
+            self._binned[key] = X, sample_weight, data  # alive as long as their ids are used
+        growth = GrowthOptions(
+            grow_policy="leaf-wise" if spec.max_leaves else "depth-wise",
+            max_depth=options.max_depth or 0,
+            max_leaves=spec.max_leaves or 0,
+            reg_lambda=spec.l2,
+            reg_alpha=spec.l1,
+            min_child_weight=spec.min_child_weight,
+            min_split_loss=spec.min_split_loss,
+            colsample_bylevel=spec.colsample_bylevel,
+            colsample_bynode=spec.colsample_bynode,
+            monotone_constraints=spec.monotone or (),
+            interaction_constraints=tuple(map(tuple, spec.interactions or ())),
+            max_cat_to_onehot=4 if options.subset_splits else 2**31,
+        )
+        return NativeEngine(
+            self._binned[key][2],
+            growth,
+            features=_indices(options),
+            colsample=spec.colsample_bytree,
+            pool=self._pool,
+            context=self._context,
+        )
+
+
+def _indices(options: TreeOptions) -> IntArray | None:
+    return np.array(options.features, dtype=np.intp) if options.features else None
