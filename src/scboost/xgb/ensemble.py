@@ -12,6 +12,7 @@ from scipy import sparse, special
 from scboost._arrays import FloatArray, IntArray, Paged
 from scboost._engine.ensemble import Ensemble
 from scboost._engine.interface import Learner
+from scboost._engine.native import is_available, pool_for
 from scboost._model.document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from scboost._xgboost import import_xgboost
 
@@ -21,7 +22,16 @@ from .paged import paged_matrix
 if TYPE_CHECKING:
     import xgboost
 
+    from scboost._engine.native.trees import TreePredictor
+
 _LARGEST_SHIFT = 64  # of the leaves by the intercept, in units of what the native model holds
+
+
+def _predictor(trees: list[Tree], n_features: int, n_outputs: int) -> TreePredictor:
+    """Prepare trees for the compiled kernels, those of the outputs of a round after each other."""
+    from scboost._engine.native.trees import TreePredictor
+
+    return TreePredictor(trees, [i % n_outputs for i in range(len(trees))], n_features, n_outputs)
 
 
 class TreeEnsemble(Ensemble):
@@ -60,12 +70,19 @@ class TreeEnsemble(Ensemble):
         self._forget_boosters()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_booster": None, "_centred": None}
+        return {**self.__dict__, "_booster": None, "_centred": None, "_predictor": None}
 
     def _forget_boosters(self) -> None:
         self._booster: xgboost.Booster | None = None
         self._centred: xgboost.Booster | None = None  # the same without the intercept
         self._centred_threads: int | None = None
+        self._predictor: TreePredictor | None = None  # the trees of the centred model
+
+    def _prepared(self) -> TreePredictor | None:
+        """Trees of the native model without the intercept for the compiled kernels, if these are installed."""
+        if self._predictor is None and is_available():
+            self._predictor = _predictor(self.centred_document().trees, self.n_features, self.n_outputs)
+        return self._predictor
 
     def _append(self, learner: Learner) -> None:
         tree = {**learner.model, "split_conditions": learner.model["split_conditions"].copy()}
@@ -251,9 +268,14 @@ class TreeEnsemble(Ensemble):
         return stored.astype(np.float64)
 
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
-        """Scores of shape (K, n), by XGBoost itself; see :class:`Ensemble`."""
+        """Scores of shape (K, n), by the compiled kernels, or by XGBoost without them; see :class:`Ensemble`."""
         if isinstance(X, Paged):
             return np.concatenate([self.scores(part, n_jobs) for part in X], axis=1)
+        predictor = self._prepared()
+        if predictor is not None:
+            scores: FloatArray = predictor.scores(X, pool_for(n_jobs, X.shape[0] * predictor.n_trees))
+            scores += self.intercept[:, None]
+            return scores
         booster = self.centred_booster(n_jobs)
         if isinstance(X, sparse.csr_array):  # which inplace_predict refuses, as opposed to a matrix
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
@@ -263,6 +285,13 @@ class TreeEnsemble(Ensemble):
 
     def explain(self, X: Any, n_jobs: int = 1) -> FloatArray:
         """Shares of the columns in the scores, of shape (n, K, d + 1), the mean score in the last place."""
+        if isinstance(X, Paged):
+            return np.concatenate([self.explain(part, n_jobs) for part in X])
+        predictor = self._prepared()
+        if predictor is not None:
+            values: FloatArray = predictor.shap_values(X, pool_for(n_jobs, X.shape[0] * predictor.n_trees))
+            values[:, :, -1] += self.intercept
+            return values
         matrix = self.prepare(X, n_jobs)
         shares = self.centred_booster(n_jobs).predict(matrix, pred_contribs=True, validate_features=False)
         shares = shares.reshape(matrix.num_row(), self.n_outputs, -1).astype(np.float64)
@@ -270,7 +299,9 @@ class TreeEnsemble(Ensemble):
         return np.asarray(shares)
 
     def prepare(self, X: Any, n_jobs: int = 1) -> Any:
-        """Make a DMatrix of the rows; see :class:`Ensemble`."""
+        """Make a DMatrix of the rows, if they are in files or without the compiled kernels; see :class:`Ensemble`."""
+        if is_available() and not isinstance(X, Paged):
+            return X
         xgb = import_xgboost()
         if isinstance(X, xgb.DMatrix):
             return X
@@ -283,9 +314,15 @@ class TreeEnsemble(Ensemble):
     def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
         """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
         K = self.n_outputs
+        rounds = np.arange(first, self.n_rounds if last is None else last)
+        if is_available() and not hasattr(X, "num_row"):  # a DMatrix
+            predictor = _predictor(self._trees[first * K : (first + len(rounds)) * K], self.n_features, 1)
+            parts = X if isinstance(X, Paged) else (X,)
+            values = [predictor.tree_values(part, pool_for(n_jobs, part.shape[0] * len(rounds) * K)) for part in parts]
+            together = np.concatenate(values, axis=1)
+            return together.reshape(len(rounds), K, together.shape[1])
         matrix = self.prepare(X, n_jobs)
         n = matrix.num_row()
-        rounds = np.arange(first, self.n_rounds if last is None else last)
         H = np.empty((len(rounds), K, n), dtype=np.float32)
         if not len(rounds):
             return H

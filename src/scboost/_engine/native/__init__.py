@@ -12,7 +12,14 @@ The package works without the compiled module; :func:`is_available` tells whethe
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from scboost._runtime.threads import thread_count
+
+if TYPE_CHECKING:
+    from ._native import Pool
 
 MISSING = (
     "The compiled kernels of scboost are not installed. Install a wheel, or install from source where a C++17 compiler "
@@ -20,6 +27,28 @@ MISSING = (
 )
 
 
+_THREADED = 1 << 18  # trees times samples from which it pays to start threads
+
+
+@cache
 def is_available() -> bool:
     """Whether the compiled module is installed."""
     return find_spec("scboost._engine.native._native") is not None
+
+
+def pool_for(n_jobs: int, work: int) -> Pool | None:
+    """Return threads for a prediction, ``n_jobs`` or all for 0; None if it is not worth it.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of threads; 0 for all.
+    work : int
+        Number of trees times samples.
+    """
+    n_threads = thread_count(n_jobs) if work >= _THREADED else 1
+    if n_threads < 2:
+        return None
+    from ._native import Pool
+
+    return Pool(n_threads)

@@ -280,6 +280,11 @@ class TreePredictor:
     def __init__(self, trees: list[Tree], outputs: list[int], n_features: int, n_outputs: int = 1) -> None:
         self._native = _native.Forest.make(trees, outputs, n_features, n_outputs)
 
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return self._native.n_trees
+
     def _predict(self, X: Matrix, what: _native.What, pool: Pool | None) -> npt.NDArray[Any]:
         if sparse.issparse(X):
             if X.shape[1] != self._native.n_features:
