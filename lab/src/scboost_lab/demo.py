@@ -114,7 +114,7 @@ def trees_of(model: Any, X: Array, terms: str) -> tuple[float, int]:
         return float("nan"), tree_matrix(model, X[:1]).n_trees
     with warnings.catch_warnings():
         # A line under the table says it of all methods.
-        warnings.filterwarnings("ignore", ".* rows are few for", UserWarning)
+        warnings.filterwarnings("ignore", ".* samples are too few for", UserWarning)
         found = redundancy_report(model, X)
     return found.redundancy, found.n_trees
 
