@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Processes of `make test`.
+WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: demo test native test-native test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: demo test test-slow native test-native test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -17,7 +19,11 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tools
-	OMP_NUM_THREADS=2 MPLBACKEND=Agg $(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest -q -m 'not slow' -n $(WORKERS) --dist loadfile
+
+# Tests that build, install or kill processes. Continuous integration runs them after `make test`.
+test-slow: $(VENV)/.dev
+	OMP_NUM_THREADS=2 MPLBACKEND=Agg $(BIN)/python -m pytest -q -m slow
 
 # The compiled kernels, in place. Needs a C++17 compiler; everything but engine="native" works without them.
 native: | $(BIN)/python
@@ -28,7 +34,7 @@ native: | $(BIN)/python
 test-native: $(VENV)/.dev
 	$(BIN)/python tools/native.py test
 
-# Wheel and sdist: built, installed in an empty environment, tested. Part of `make test`.
+# Wheel and sdist: built, installed in an empty environment, tested. Part of `make test-slow`.
 test-dist: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/test_distribution.py
 

@@ -18,7 +18,7 @@ def calibration_error(y, p, bins=10):
 
 def unseen_probabilities(X, y, **params):
     model = SCBoostClassifier(n_jobs=1, random_state=0, **params)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
     return cross_val_predict(model, X, y, cv=folds, method="predict_proba")[:, 1]
 
 

@@ -229,6 +229,7 @@ def test_what_needs_one_process_is_refused(client):
         on_dask("SCBoostRegressor").fit(X, y, eval_set=[(X, y)])
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_for_bit(client, tmp_path):
     X, y = rows()
     dX, dy = da.from_array(X, chunks=(600, 5)), da.from_array(y, chunks=600)

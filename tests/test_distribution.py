@@ -41,6 +41,7 @@ def unpacked(built, tmp_path_factory):
     return inside
 
 
+@pytest.mark.slow
 def test_the_wheel_contains_the_library_and_nothing_else(built):
     with zipfile.ZipFile(built[1]) as wheel:
         names = wheel.namelist()
@@ -57,6 +58,7 @@ def test_the_wheel_contains_the_library_and_nothing_else(built):
     assert "scboost/py.typed" in sources
 
 
+@pytest.mark.slow
 def test_the_sdist_contains_the_repository(unpacked):
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone of the repository")
@@ -66,6 +68,7 @@ def test_the_sdist_contains_the_repository(unpacked):
     assert not ours - theirs
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_sdist_collect_and_pass(unpacked):
     pytest.importorskip("optuna", reason="the lab's tests need the lab's dependencies")
     paths = os.pathsep.join([str(unpacked / "src"), str(unpacked / "lab" / "src")])
@@ -93,6 +96,7 @@ print(*sorted(installed - {"pip", "setuptools"}))
 """
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
     run([sys.executable, "-m", "venv", str(tmp_path / "empty")])
     python = str(tmp_path / "empty" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))

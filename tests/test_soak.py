@@ -100,6 +100,7 @@ def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
         assert "refused after 3 trees" in soak.judge(case, ["finite"])[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on files and /proc are Linux's")
 def test_killed_fit_resumes_bit_identically_and_disk_errors_do_not_end_it(tmp_path):
     tool = Path(soak.__file__).with_name("kill_test.py")

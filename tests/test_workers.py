@@ -62,7 +62,7 @@ CASES = {
     "two classes, weights": (SCBoostClassifier(), 2, WEIGHT),
     "two classes, balanced": (SCBoostClassifier(class_weight="balanced"), 2, None),
     "three classes": (SCBoostClassifier(), 3, None),
-    "chosen rounds": (SCBoostClassifier(n_estimators="auto", learning_rate=0.3), 2, None),
+    "selected rounds": (SCBoostClassifier(**QUICK), 2, None),
     "folds with weights": (
         SCBoostClassifier(n_estimators=8, weighting="nonnegative", weighting_data="out_of_fold"),
         2,
@@ -98,7 +98,7 @@ def data_of(kind):
 def test_two_workers_fit_the_model_of_one_process(name):
     estimator, kind, weight = CASES[name]
     estimator = estimator.set_params(n_jobs=1, random_state=0)
-    if estimator.n_estimators == "auto" and name != "chosen rounds":
+    if estimator.n_estimators == "auto" and name != "selected rounds":
         estimator.set_params(n_estimators=12)
     X, y = data_of(kind)
     alone = estimator.fit(X, y, weight)
@@ -137,7 +137,7 @@ def test_any_number_of_parts_gives_the_same_model(places):
 
 def test_the_order_of_rows_and_who_has_them_do_not_matter():
     X, y = rounded()
-    estimator = SCBoostClassifier(n_estimators="auto", learning_rate=0.3, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(**QUICK)
     order = np.random.default_rng(0).permutation(len(y))
     halves = [Part(X[rows], y[rows]) for rows in np.array_split(order, 2)]
     one, other = fit_shared(estimator, [Part(X, y)])[0], fit_shared(estimator, halves)[0]

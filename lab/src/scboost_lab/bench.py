@@ -285,10 +285,10 @@ def _resident() -> int:
 
 
 def can_measure_memory() -> bool:
-    """Whether the peak of a process can be read and reset; if not, it is said on standard error."""
+    """Return whether the peak memory of a process can be measured; print a note to standard error if not."""
     found = Path("/proc/self/clear_refs").exists() and importlib.util.find_spec("resource") is not None
     if not found:
-        print("memory is not measured: it needs Linux (the module resource and /proc)", file=sys.stderr)
+        print("memory is not measured: this requires Linux (/proc and the module resource)", file=sys.stderr)
     return found
 
 
@@ -397,7 +397,7 @@ def run(
     only: str = "",
     command: str = "",
 ) -> Results:
-    """Measure everything, or only "shapes" or "scale"; what is there is not measured again."""
+    """Measure everything, or only "shapes" or "scale"; existing results are kept."""
     methods = installed(METHODS)
     file = ResultFile(output / "bench.csv", COLUMNS, KEY)
     tasks = list(measurements(methods, shapes, threads, repeat, only=only))
@@ -433,14 +433,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", type=_shape, nargs="+", default=SHAPES, metavar="ROWSxCOLUMNS")
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--repeat", type=int, default=3, help="runs of each method (%(default)s)")
-    parser.add_argument("--only-profile", action="store_true", help="CPU time of fits and its parts, nothing else")
-    parser.add_argument("--only-shapes", action="store_true", help="fits and predictions of the shapes, nothing else")
-    parser.add_argument("--only-scale", action="store_true", help="the largest shape: time and memory, nothing else")
-    parser.add_argument("--page-only", action="store_true", help="only write the page from the result files")
+    parser.add_argument("--only-profile", action="store_true", help="only the CPU time of fits and its parts")
+    parser.add_argument("--only-shapes", action="store_true", help="only fits and predictions of the shapes")
+    parser.add_argument("--only-scale", action="store_true", help="only time and memory of the largest shape")
+    parser.add_argument("--page-only", action="store_true", help="only write the page from existing results")
     parser.add_argument(
-        "--output", type=Path, default=Path("scboost-bench"), help="folder of the results; goes on there (%(default)s)"
+        "--output",
+        type=Path,
+        default=Path("scboost-bench"),
+        help="directory of the results, resumed if it exists (%(default)s)",
     )
-    parser.add_argument("--docs", type=Path, default=Path("scboost-bench"), help="folder of the page (%(default)s)")
+    parser.add_argument("--docs", type=Path, default=Path("scboost-bench"), help="directory of the page (%(default)s)")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -91,7 +91,7 @@ def bytes_per_row_and_round(results: Results, method: str) -> float:
 
 
 def by_limit(shapes: Sequence[Shape]) -> list[tuple[float, list[Shape]]]:
-    """Ratios to XGBoost that a fit must not exceed, with the shapes they are asked for; wide ones with less bins."""
+    """Return the largest allowed ratios to XGBoost, with the shapes that each applies to."""
     limits = {(13_000, 16): 1.25, (4_000, 5): 1.8, CV_SHAPE: 2.0}
     of_shape = {s: limits.get(s, 0.7 if s[1] >= WIDE else 1.1 if s[0] >= 100_000 else 1.4) for s in shapes}
     return [(limit, [s for s in shapes if of_shape[s] == limit]) for limit in sorted(set(of_shape.values()))]
@@ -243,7 +243,7 @@ def profile_table(profiles: Results) -> str:
 
 
 def trees_alone(profiles: Results) -> str:
-    """Say what the ratios of narrow shapes would be if bins and trees were all there is to a fit."""
+    """Return the ratios to XGBoost of binning and tree growth alone, for narrow shapes."""
     found = []
     for n, d in profiled_shapes(profiles):
         if d < WIDE:

@@ -95,7 +95,7 @@ class _Profile(Measurement):
 
 
 def profile(output: Path, shapes: Sequence[Shape], repeat: int = 1, *, command: str = "") -> list[dict[str, str]]:
-    """Split the CPU time of our fits and of XGBoost's into parts; runs alternate, and what is there is run again."""
+    """Split the CPU time of fits of SCBoost and XGBoost into parts; runs alternate and existing rows are replaced."""
     methods = ("XGBoost", "SCBoost", "SCBoost" + WITHOUT, "XGBoost, depth 5", "SCBoost, paper form")
     tasks = [
         _Profile("profile", m, n, d, N_ROUNDS, 1, i)

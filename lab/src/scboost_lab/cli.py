@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words after ``scboost-lab``; those of the process otherwise.
+        Command-line arguments; those of the process by default.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(name: str, args: argparse.Namespace) -> int:
-    """Run a sub-command with parsed arguments and turn what goes wrong into a sentence and an exit code."""
+    """Run a sub-command with parsed arguments; turn errors into a message and an exit code."""
     from scboost_lab.datasets import DataError
     from scboost_lab.results import StorageError
     from scboost_lab.runner import NotInstalledError
@@ -73,7 +73,7 @@ def run(name: str, args: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; finished results are kept, the same command goes on", file=sys.stderr)
+        print("\ninterrupted; finished results are kept and the same command resumes", file=sys.stderr)
         return 130
     except (DataError, NotInstalledError, StorageError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -245,7 +245,7 @@ def table(stem: str, data_dir: str, row_cap: int) -> tuple[Any, NDArray[Any]]:
 
 @lru_cache(maxsize=4)
 def matrix(stem: str, data_dir: str, row_cap: int, column_cap: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Read a set of two classes as numbers, at most `row_cap` rows (stratified) and `column_cap` columns, drawn once.
+    """Read a binary set as a numeric matrix, at most `row_cap` rows (stratified) and `column_cap` columns, drawn once.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def capped(
     row_cap, column_cap : int
         Largest number of rows and of columns.
     stratified : bool
-        Whether the classes keep their shares; False for a real target.
+        Whether sampling is stratified by class; False for regression.
 
     Returns
     -------

@@ -162,23 +162,23 @@ def table(results: list[Result]) -> str:
 
 
 def summary(results: list[Result]) -> str:
-    """Say in a few lines whom SCBoost beats in what can be compared, and where it is not the best."""
+    """Summarize where SCBoost is better than the other libraries and where it is not the best."""
     by_data = {data: [row for row in results if row.data == data] for data in dict.fromkeys(r.data for r in results)}
-    rivals = [method for method in dict.fromkeys(row.method for row in results) if method != SCBOOST]
+    others = [method for method in dict.fromkeys(row.method for row in results) if method != SCBOOST]
     own = {data: next(row for row in rows if row.method == SCBOOST) for data, rows in by_data.items()}
     lines, winners = [], []
     compared = columns(results[0].terms)
     for column in (c for c in compared if c in {COLUMNS[0], REDUNDANCY}):
         won = {
-            rival: sum(
+            other: sum(
                 getattr(own[data], column.field) < getattr(row, column.field)
                 for data, rows in by_data.items()
                 for row in rows
-                if row.method == rival
+                if row.method == other
             )
-            for rival in rivals
+            for other in others
         }
-        counts = ", ".join(f"{name_of(rival)} {n}" for rival, n in won.items())
+        counts = ", ".join(f"{name_of(other)} {n}" for other, n in won.items())
         lines.append(f"SCBoost has lower {column.title} than, of {len(by_data)} sets: {counts}.")
     for data, rows in by_data.items():
         for column in compared:

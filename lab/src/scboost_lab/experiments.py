@@ -268,7 +268,7 @@ def tuned(task: Task, params: Mapping[str, Any], data_dir: str | None) -> Values
 
     The sampler is seeded by the trial's number and told the trials in the file, so a run that was stopped
     proposes what an uninterrupted one would. As in the paper, the folds that choose are the folds reported. Optuna's
-    Wilcoxon pruner stops a trial whose folds are surely below the same folds of the best trial so far; the sampler is
+    Wilcoxon pruner stops a trial that is significantly worse than the best one on the same folds; the sampler is
     then told the mean so far, which is below the best as well.
     """
     try:

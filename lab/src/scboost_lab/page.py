@@ -42,7 +42,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def made_with(*results: Results) -> str:
-    """Say which version of scboost the numbers of a page come from, by file and column where they differ."""
+    """Return a sentence on the versions of scboost behind a page, by file and method where they differ."""
     by_version: dict[str, list[str]] = {}
     for each in results:
         if each.rows:
@@ -55,7 +55,7 @@ def made_with(*results: Results) -> str:
 
 
 def _versions(results: Results) -> str:
-    """Say which version made a file; by column where a column was run again."""
+    """Return the versions behind a file, by method where they differ."""
     columns: dict[str, list[str]] = {}
     for method in dict.fromkeys(row.get("method", "") for row in results.rows):
         if method.lower().startswith("scboost"):

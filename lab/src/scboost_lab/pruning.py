@@ -266,7 +266,7 @@ def _by_set(results: Results, sets: Sequence[str], libraries: Sequence[str]) -> 
 
 
 def _verdict(results: Results, sets: Sequence[str], libraries: Sequence[str], other: str, size: int) -> str:
-    """Say in a sentence what pruning to a size costs against another treatment."""
+    """Return a sentence that compares pruning to a size with another method."""
     names = [f"{library} on {dataset}" for dataset, library in product(sets, libraries)]
     auc, loss = (
         [
@@ -368,7 +368,7 @@ def page_text(source: Path) -> str:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Describe ``scboost-lab pruning``."""
-    parser.description = "Measure redundancy and pruning on real data. A run that is stopped goes on where it was."
+    parser.description = "Measure redundancy and pruning on real data. An interrupted run is resumed."
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("results/pruning.csv"), help="the result file")
     parser.add_argument("--page", type=Path, default=Path("docs/redundancy.md"), help="where the page goes")

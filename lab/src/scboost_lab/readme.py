@@ -23,7 +23,7 @@ def table(results: Path) -> str:
 
 
 def speed(results: Path) -> str:
-    """Say how long fits and predictions take against XGBoost's: smallest and largest ratio."""
+    """Return the smallest and largest ratios of fit and prediction times to XGBoost."""
     bench, profiles = Results(results / "bench.csv", KEY), Results(results / "profile.csv", PROFILE_KEY)
     shapes = profiled_shapes(profiles)
 

@@ -205,7 +205,7 @@ def _stopped(trials: Sequence[Mapping[str, str]]) -> int:
 
 
 def _trials(results: Results, dataset: str) -> str:
-    """Say how many trials the cells of a set have, and how many of all of them were stopped early."""
+    """Return the number of trials per cell of a set, and how many were stopped early."""
     of_set = results.select(dataset=dataset)
     counts = Counter(row["method"] for row in of_set)
     fewest, most = min(counts[m] for m in BASELINES), max(counts.values(), default=0)
@@ -359,7 +359,7 @@ def complexity(out: Path) -> Shown:
 
 
 def collapse(out: Path) -> Shown:
-    """Say what the weights and the targets of the literal algorithm become."""
+    """Collapse of weights and targets in the literal algorithm."""
     results = read(out, "collapse")
     if not results.rows:
         return None

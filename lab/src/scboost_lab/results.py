@@ -57,7 +57,7 @@ class ResultFile:
     columns : sequence of str
         Names of the value columns.
     key : sequence of str
-        Names of the columns that tell one row from another.
+        Names of the columns that identify a row.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], key: Sequence[str] = KEY) -> None:
@@ -222,7 +222,7 @@ class Results:
         return list(dict.fromkeys(row[column] for row in rows))
 
     def status(self, **where: str) -> str:
-        """Return what is said of a row that failed; empty where none did."""
+        """Return the error of a failed row; empty if there is none."""
         found = [row for row in self.failed if all(row[name] == value for name, value in where.items())]
         return found[-1]["status"] if found else ""
 
@@ -246,7 +246,7 @@ class Results:
         return sorted(set().union(*made.values()))
 
     def made_by(self) -> str:
-        """Say in a sentence how the rows were made: by which commands, or by the last of many."""
+        """Return a sentence on the commands and versions that made the rows."""
         if not self.runs:
             return ""
         last = self.runs[-1]

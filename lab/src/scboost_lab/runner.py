@@ -1,6 +1,6 @@
 """The one runner: tasks that are not done yet, one row each, in this process or in several.
 
-A run that is stopped goes on where it was: a task whose row says ``ok`` is not run again, any other row is retried.
+An interrupted run is resumed: a task whose row has status ``ok`` is not run again, any other row is retried.
 """
 
 import os

@@ -28,7 +28,7 @@ def folds(
     seed : int
     n_folds : int
     stratified : bool
-        False for a real target.
+        False for regression.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def fit_and_score(
     y_test: NDArray[np.int64],
     **given: Any,
 ) -> dict[str, float]:
-    """Fit a model of two classes with what else is given, predict, and return the `SCORE_COLUMNS`."""
+    """Fit a binary classifier, predict, and return the `SCORE_COLUMNS`."""
     probability, seconds = timed(model, X_train, y_train, X_test, **given)
     return {**scores(y_test, probability[:, 1]), **seconds}
 
