@@ -3,8 +3,8 @@
 What is checked of a fit: finite predictions, inputs left unchanged, and the same raw scores with two threads instead of
 one, from a table instead of an array, after saving and loading, after pickling, after a checkpoint and a resumed fit,
 by staged prediction, by XGBoost, and as the sum of the tree matrix; up to rounding also with the samples in another
-order and with repeated instead of weighted samples. A violation is shrunk and printed as a script: ``make soak MINUTES=10
-SEED=1``. A case is determined by the seed and its number.
+order and with repeated instead of weighted samples. A case is determined by the seed and its number. A violation is
+shrunk and printed as a script: ``make soak MINUTES=10 SEED=1``.
 """
 
 from __future__ import annotations
