@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
+from scboost._model import atomic, file
 from scboost.estimators import checkpoint as checkpoint_file
 from scboost.estimators import model_file
 
@@ -96,7 +97,7 @@ def test_the_file_holds_plain_arrays_and_a_model(tmp_path):
     model = fit("binary", callbacks=[Checkpoint(path, every=12)])
     content = path.read_bytes().split(b"\n", 2)[2]
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        document = model_file.parse(arrays["model"].tobytes())
+        document = file.parse(arrays["model"].tobytes())
         assert {"F", "H0", "G0", "about", "model"} == set(arrays.files)
     np.testing.assert_array_equal(
         model_file.from_document(document).predict_proba(CASES["binary"][2][0]),
@@ -183,7 +184,7 @@ def test_full_disk_warns_and_the_fit_continues(tmp_path):
     fit("binary", callbacks=[Checkpoint(path, every=12)])
     before = path.read_bytes()
     full = OSError(28, "No space left on device")
-    with mock.patch.object(model_file.os, "fsync", side_effect=full), pytest.warns(RuntimeWarning) as warned:
+    with mock.patch.object(atomic.os, "fsync", side_effect=full), pytest.warns(RuntimeWarning) as warned:
         model = fit("binary", callbacks=[Checkpoint(path, every=6)])
     assert [("after round 6" in str(w.message), "after round 12" in str(w.message)) for w in warned] == [
         (True, False),

@@ -12,8 +12,8 @@ if sys.platform != "linux":
     pytest.skip("the limits on a worker are Linux's", allow_module_level=True)
 
 import fuzz
+from scboost._model import file, packing
 from scboost._model.document import Document
-from scboost.estimators import model_file
 from scboost.xgb.ensemble import TreeEnsemble
 
 
@@ -48,15 +48,15 @@ def binary():
 def _changed(original):
     document = Document.decode(original.files[0])
     own = json.loads(document.attributes["scboost"])
-    values = model_file.unpack(own["leaf_values"])
-    own["leaf_values"] = model_file.pack(values + 1)
+    values = packing.unpack(own["leaf_values"])
+    own["leaf_values"] = packing.pack(values + 1)
     return document.with_learner(attributes={**document.attributes, "scboost": json.dumps(own)}).encode()
 
 
 def test_fuzzing_detects_a_reader_without_checks(binary, monkeypatch):
     data = _changed(binary)
     assert fuzz.judge(binary, data, sealed=False) == "refused"
-    monkeypatch.setattr(model_file, "_check_origin", lambda _: None)
+    monkeypatch.setattr(file, "_check_origin", lambda _: None)
     assert fuzz.judge(binary, data, sealed=False) == "refused"  # the two parts of the file disagree
     monkeypatch.setattr(TreeEnsemble, "_check_agreement", lambda *_: None)
     with pytest.raises(AssertionError, match="a damaged file is another model"):
@@ -66,5 +66,5 @@ def test_fuzzing_detects_a_reader_without_checks(binary, monkeypatch):
 
 
 def test_an_unknown_failure_is_a_violation(binary, monkeypatch):
-    monkeypatch.setattr(model_file, "parse", lambda _: 1 / 0)
+    monkeypatch.setattr(file, "parse", lambda _: 1 / 0)
     assert fuzz.one(0, 0, [binary])[1].startswith("violation: ZeroDivisionError")

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 import scboost
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, load_model
-from scboost._model import ubjson
+from scboost._model import atomic, file, packing, ubjson
 from scboost._model.document import Document, constant
 from scboost.estimators import model_file
 
@@ -138,7 +138,7 @@ def test_the_two_formats_hold_the_same(tmp_path):
         model.save_model(tmp_path / f"a{suffix}")
         load_model(tmp_path / f"a{suffix}").save_model(tmp_path / f"b{suffix}")
         assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
-    text, binary = (model_file.parse((tmp_path / f"a{suffix}").read_bytes()) for suffix in (".json", ".ubj"))
+    text, binary = (file.parse((tmp_path / f"a{suffix}").read_bytes()) for suffix in (".json", ".ubj"))
     assert text.encode() == binary.encode()
 
 
@@ -223,7 +223,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.ubj"
     model.save_model(path)
     before = path.read_bytes()
-    monkeypatch.setattr(model_file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(atomic.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         model.save_model(path)
     assert path.read_bytes() == before
@@ -263,7 +263,7 @@ def test_files_of_every_released_schema_are_read(expected, name):
 
 
 def test_there_is_a_file_of_this_schema():
-    assert (GOLDEN / f"schema{model_file.SCHEMA}.json").exists()
+    assert (GOLDEN / f"schema{file.SCHEMA}.json").exists()
 
 
 # --- broken files ----------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_there_is_a_file_of_this_schema():
 
 def resealed(document):
     """The file with the right checksum for its content: what a forger would write."""
-    attributes = {**document.attributes, "scboost_checksum": model_file._checksum(document)}
+    attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
     return document.with_learner(attributes=attributes).encode()
 
 
@@ -312,8 +312,8 @@ def _schema(value):
 
 def _array(name, change):
     def apply(own):
-        values = model_file.unpack(own[name])
-        own[name] = model_file.pack(change(values))
+        values = packing.unpack(own[name])
+        own[name] = packing.pack(change(values))
 
     return apply
 
@@ -327,7 +327,7 @@ def _fitted(name, value):
 
 
 FORGERIES = {
-    "newer schema": (_schema(model_file.SCHEMA + 1), "Install a newer scboost"),
+    "newer schema": (_schema(file.SCHEMA + 1), "Install a newer scboost"),
     "schema of another type": (_schema("1"), "its schema is '1'"),
     "no schema": (_drop("schema"), "KeyError"),
     "estimator": (lambda own: own.update(estimator="SCBoostClassifier"), r"unknown entries \['estimator'\]"),
@@ -340,14 +340,14 @@ FORGERIES = {
     "classes": (_fitted("classes_", {"array": "U", "values": ["a", "a", "b"]}), "a class comes twice"),
     "too few classes": (_fitted("classes_", {"array": "U", "values": ["a", "b"]}), "there are not 3 classes"),
     "features": (_fitted("n_features_in_", 4), r"unknown attributes \['n_features_in_'\]"),
-    "two NaN classes": (_fitted("classes_", model_file.pack(np.array([1.0, np.nan, np.nan]))), "a class"),
+    "two NaN classes": (_fitted("classes_", packing.pack(np.array([1.0, np.nan, np.nan]))), "a class"),
     "fewer rounds": (_fitted("n_estimators_", 3), "later rounds have weights"),
     "no rounds": (_fitted("n_estimators_", 0), "later rounds have weights"),
     "negative rounds": (_fitted("n_estimators_", -1), "n_estimators_ is -1"),
     "rounds as text": (_fitted("n_estimators_", "6"), "n_estimators_ is '6'"),
     "rounds as boolean": (_fitted("n_estimators_", True), "n_estimators_ is True"),
     "rate as boolean": (_fitted("learning_rate_", True), "learning_rate_ is True"),
-    "uneven log": (_fitted("training_log_", model_file.pack({"a": np.zeros(2), "b": np.zeros(3)})), "lengths"),
+    "uneven log": (_fitted("training_log_", packing.pack({"a": np.zeros(2), "b": np.zeros(3)})), "lengths"),
     "huge weights": (_array("weights", lambda w: w * 1e300), "not that of these weights"),
     "method": (_fitted("predict", 4), r"unknown attributes \['predict'\]"),
     "property": (_fitted("weights_", 4), "unknown attributes"),
@@ -417,9 +417,9 @@ def test_an_intercept_that_outgrows_the_leaves_is_refused(tmp_path):
     model = SCBoostClassifier(**{**FAST, "n_estimators": 1}).fit(X, y)
     own = json.loads(model_file.to_document(model._model, model.get_params(deep=False)).attributes["scboost"])
     own |= {
-        "weights": model_file.pack(np.ones((1, 3))),
-        "intercept": model_file.pack(np.full(3, 1e30).astype(np.float32).astype(float)),
-        "leaf_values": model_file.pack(np.full(3, -1e30, dtype=np.float32)),
+        "weights": packing.pack(np.ones((1, 3))),
+        "intercept": packing.pack(np.full(3, 1e30).astype(np.float32).astype(float)),
+        "leaf_values": packing.pack(np.full(3, -1e30, dtype=np.float32)),
     }
     forged = document.with_learner(attributes={"scboost": json.dumps(own)})
     (tmp_path / "forged.ubj").write_bytes(resealed(forged))

@@ -33,6 +33,7 @@ import xgboost
 
 from figures import arguments, described, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._model import file
 from scboost._model.document import Document
 from scboost.estimators import model_file
 from scboost.losses import HuberLoss, Loss
@@ -173,7 +174,7 @@ def mutate(rng: np.random.Generator, known: list[Original]) -> tuple[str, Origin
     sealed = bool(rng.random() < 0.85)
     try:
         if sealed:
-            document.attributes["scboost_checksum"] = model_file._checksum(document)  # noqa: SLF001
+            document.attributes["scboost_checksum"] = file.checksum(document)
         return kind, original, document.encode_json() if as_json else document.encode(), sealed
     except Exception:  # noqa: BLE001 - what cannot be written is no mutant: take the bytes of its original
         return "bytes", original, mutate_bytes(rng, original.files[as_json], b"{}"), False
@@ -324,7 +325,7 @@ def _change_own(rng: np.random.Generator, document: Document) -> None:
 def judge(original: Original, data: bytes, *, sealed: bool) -> str:
     """Load a mutant: "refused", "same" or "sound"; anything else is an AssertionError or another exception."""
     try:
-        model = model_file.from_document(model_file.parse(data), original.loss)
+        model = model_file.from_document(file.parse(data), original.loss)
     except ValueError:
         return "refused"
     model.n_jobs = 1
@@ -347,7 +348,7 @@ def _judge_forgery(model: Any, data: bytes, loss: Loss | None) -> str:
     margin = native.inplace_predict(X, predict_type="margin", validate_features=False).reshape(scores.shape)
     size = 1 + np.abs(scores).max() + np.abs(ensemble.intercept).max()
     assert np.allclose(margin, scores, rtol=1e-4, atol=1e-5 * size), "XGBoost reads another model"  # noqa: S101
-    again = model_file.from_document(model_file.parse(_document(model).encode()), loss)
+    again = model_file.from_document(file.parse(_document(model).encode()), loss)
     assert np.array_equal(again.__fitted_model__().ensemble.scores(X).T, scores), "saving changes the model"  # noqa: S101
     return "sound"
 
@@ -445,14 +446,14 @@ def main() -> int:
         return 0
 
     command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants}"
-    figures = described(command, {"schema": model_file.SCHEMA, "violations": 0})
+    figures = described(command, {"schema": file.SCHEMA, "violations": 0})
     done = None
     if given.output is not None and given.output.exists():
         earlier = json.loads(given.output.read_text())
         if all(earlier[name] == figures[name] for name in ("command", "versions", "schema")):
             done = figures = earlier
     for i, found in enumerate(run(given.seed, given.mutants, given.minutes, done)):
-        figures = described(command, {"schema": model_file.SCHEMA, **found})
+        figures = described(command, {"schema": file.SCHEMA, **found})
         if i % 20 == 0:
             print(f"{found['mutants']} mutants, {found['violations']} violations", flush=True)
             write(figures, given.output)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from scboost import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.model_file import SCHEMA
+from scboost._model.file import SCHEMA
 
 FOLDER = Path(__file__).parent
 SMALL = {"n_estimators": 6, "max_depth": 3, "max_leaves": None, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}

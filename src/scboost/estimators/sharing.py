@@ -11,12 +11,13 @@ from sklearn.base import clone
 
 from scboost._arrays import FloatArray
 from scboost._core.losses import Loss, is_built_in
+from scboost._model.file import parse
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import WorkerError
 from scboost._xgboost import import_xgboost
 from scboost.estimators.checkpoint import from_bytes
 from scboost.estimators.fitting import FitArguments
-from scboost.estimators.model_file import from_document, parse, to_document
+from scboost.estimators.model_file import from_document, to_document
 from scboost.xgb.collective import joined, lost_worker
 
 
