@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -14,8 +15,8 @@ from pyarrow import csv, feather, parquet
 from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss, root_mean_squared_error
 
 import command_line
-from scboost import SCBoostClassifier, SCBoostRegressor, load_model, report
-from scboost.cli import COMMANDS, main, tables
+from scboost import SCBoostClassifier, SCBoostRegressor, export_c, export_js, export_sql, load_model, report
+from scboost.cli import COMMANDS, main, make_parser, tables
 from scboost.cli.tables import DataError, Kinds, Source
 
 N_ROUNDS = ["--param", "n_estimators=8", "--param", "random_state=0", "--param", "n_jobs=1", "--quiet"]
@@ -47,7 +48,7 @@ def test_command_line_agrees_with_python_and_xgboost(folder, capsys):
     assert train("--ignore", "amount") == 0
     shown = capsys.readouterr().out
     assert "300 rows; classification of 'label'" in shown
-    assert "colour  categorical, 3 values" in shown
+    assert "colour  categorical, 3 categories" in shown
     assert "age     numeric, 18 missing" in shown
     assert main(["predict", "model.json", "test.csv", "-o", "out.csv", "--proba", "--keep", "amount"]) == 0
     assert main(["evaluate", "model.json", "test.csv", "--json"]) == 0
@@ -119,7 +120,7 @@ def test_chunks_give_the_predictions_of_the_whole(folder, monkeypatch):
 
 def test_categories_and_numbers_can_be_forced(folder, capsys):
     train("--ignore", "amount", "--categorical", "code")
-    assert "code    categorical, 4 values" in capsys.readouterr().out
+    assert "code    categorical, 4 categories" in capsys.readouterr().out
     data = frame()
     data["age"] = data["age"].map(lambda v: "unknown" if np.isnan(v) else str(v))
     data.to_csv("texts.csv", index=False)
@@ -177,7 +178,7 @@ def test_a_wrong_value_is_named_with_file_column_and_row(folder, capsys, name, r
     assert f"{name}: row {row}, column 'label': 'perhaps' is none of the model's classes" in capsys.readouterr().err
     put(folder, "label", 150, None)
     assert main(["evaluate", "model.json", name]) == 1
-    assert f"{name}: row {row}, column 'label': no value" in capsys.readouterr().err
+    assert f"{name}: row {row}, column 'label': missing value" in capsys.readouterr().err
 
 
 def test_errors_of_other_kinds_say_what_is_wrong_and_exit_with_one(folder, capsys):
@@ -187,11 +188,11 @@ def test_errors_of_other_kinds_say_what_is_wrong_and_exit_with_one(folder, capsy
         assert main(list(argv)) == 1
         return capsys.readouterr().err
 
-    assert "there is no column 'nothing'; the file has 'age', 'colour'" in error(
+    assert "there is no column 'nothing'; the columns are 'age', 'colour'" in error(
         "train", "train.csv", "--target", "nothing", "-o", "m.json"
     )
     assert "No such file" in error("predict", "model.json", "missing.csv", "-o", "out.csv")
-    assert "unknown kind of file" in error("predict", "model.json", "rows.xlsx", "-o", "out.csv")
+    assert "unknown file format" in error("predict", "model.json", "rows.xlsx", "-o", "out.csv")
     train("--ignore", "label", target="amount", out="r.json")
     assert "--proba needs a classifier" in error("predict", "r.json", "test.csv", "-o", "out.csv", "--proba")
     assert "use max_leaves" in error(
@@ -278,3 +279,245 @@ def test_the_report_is_that_of_python(folder, capsys):
     assert re.search(r"<h1>mine \(scboost\)", page)
     # Threads are among the parameters that the page names.
     assert re.sub(r"<tr><td>n_jobs.*?</tr>\n", "", page) == re.sub(r"<tr><td>n_jobs.*?</tr>\n", "", found)
+
+
+# --- defects ---------------------------------------------------------------------------------------------------------
+
+
+def failed(capsys, *argv):
+    """Run a command that must fail, and return its message."""
+    assert main(list(argv)) == 1
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
+@pytest.mark.parametrize("proba", [[], ["--proba"]])
+def test_a_table_without_rows_gives_an_output_without_rows(folder, ending, proba):
+    train("--ignore", "amount")
+    table = csv.read_csv("test.csv").slice(0, 0)
+    {"csv": csv.write_csv, "parquet": parquet.write_table, "feather": feather.write_feather}[ending](
+        table, f"empty.{ending}"
+    )
+    (folder / f"out.{ending}").write_text("yesterday")
+    assert main(["predict", "model.json", f"empty.{ending}", "-o", f"out.{ending}", "--keep", "amount", *proba]) == 0
+    names = ["amount", "prediction", *(["probability_no", "probability_yes"] if proba else [])]
+    found = Source(f"out.{ending}")
+    assert found.names == names
+    with pytest.raises(DataError, match="the table has no rows"):
+        found.read(names, Kinds())
+
+
+def test_a_table_without_rows_cannot_be_evaluated_or_trained_on(folder, capsys):
+    train("--ignore", "amount")
+    csv.write_csv(csv.read_csv("test.csv").slice(0, 0), "empty.csv")
+    assert "empty.csv: the table has no rows" in failed(capsys, "evaluate", "model.json", "empty.csv")
+    assert "empty.csv: the table has no rows" in failed(
+        capsys, "train", "empty.csv", "--target", "label", "-o", "m.json"
+    )
+
+
+def test_a_kept_column_cannot_hide_the_predictions(folder, capsys):
+    train("--ignore", "amount")
+    pd.read_csv("test.csv").assign(prediction=7, probability_no=8).to_csv("named.csv", index=False)
+    command = ["predict", "model.json", "named.csv", "-o", "out.csv"]
+    assert "--keep prediction: the output has a column of predictions" in failed(
+        capsys, *command, "--keep", "prediction"
+    )
+    assert main([*command, "--keep", "probability_no"]) == 0
+    assert "--keep probability_no: " in failed(capsys, *command, "--proba", "--keep", "probability_no")
+
+
+def test_a_link_is_followed_not_replaced(folder):
+    train("--ignore", "amount")
+    (folder / "real.csv").write_text("old")
+    (folder / "link.csv").symlink_to("real.csv")
+    assert main(["predict", "model.json", "test.csv", "-o", "link.csv"]) == 0
+    assert (folder / "link.csv").is_symlink()
+    assert len(pd.read_csv("real.csv")) == 200
+
+
+def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
+    train("--ignore", "amount")
+
+    def never(*_, **__):
+        raise AssertionError("the output was to be checked first")
+
+    monkeypatch.setattr(SCBoostClassifier, "fit", never)
+    monkeypatch.setattr("scboost.cli.predict.read_model", never)
+    monkeypatch.setattr("scboost.cli.report.read_model", never)
+    command = ["train", "train.csv", "--target", "label", "-o"]
+    assert "'no/model.json' does not exist" in failed(capsys, *command, "no/model.json")
+    (folder / "folder.json").mkdir()
+    assert "this is a folder" in failed(capsys, *command, "folder.json")
+    (folder / "valid.json").write_text("")
+    assert "the output is also an input" in failed(capsys, *command, "valid.json", "--valid", "valid.json")
+    (folder / "alias.csv").symlink_to("test.csv")
+    assert "the output is also an input" in failed(capsys, "predict", "model.json", "test.csv", "-o", "alias.csv")
+    assert "must end in .html or .htm" in failed(capsys, "report", "model.json", "test.csv", "-o", "r.pdf")
+    assert "unknown file format" in failed(capsys, "predict", "model.json", "test.csv", "-o", "out.xlsx")
+
+
+def test_fields_of_megabytes_are_read(folder, monkeypatch):
+    train("--ignore", "amount")
+    test = pd.read_csv("test.csv").assign(note="short")
+    test.loc[150, "note"] = "x" * 5_000_000
+    test.to_csv("long.csv", index=False)
+    assert main(["predict", "model.json", "test.csv", "-o", "plain.csv", "--proba"]) == 0
+    assert main(["predict", "model.json", "long.csv", "-o", "out.csv", "--proba", "--keep", "note"]) == 0
+    out = pd.read_csv("out.csv")
+    assert out["note"].str.len().tolist() == test["note"].str.len().tolist()
+    pd.testing.assert_frame_equal(out.drop(columns="note"), pd.read_csv("plain.csv"))
+    assert train("--ignore", "amount", "--ignore", "note", data="long.csv", out="long.json") == 0
+
+
+def test_rows_before_a_long_field_come_once(folder, monkeypatch):
+    monkeypatch.setattr(tables, "_BLOCK", 256)
+    rows = [*map(str, range(100)), "9" * 3000, *map(str, range(50))]
+    (folder / "rows.csv").write_text("a\n" + "\n".join(rows) + "\n")
+    parts = [table["a"].to_pylist() for _, table in Source("rows.csv").chunks(["a"], Kinds(labels=frozenset("a")))]
+    assert len(parts) > 1
+    assert [value for part in parts for value in part] == rows
+
+
+def test_json_has_no_nan(folder, capsys, monkeypatch):
+    train("--ignore", "label", target="amount")
+    capsys.readouterr()
+    monkeypatch.setattr("scboost.cli.evaluate.score", lambda *_: {"rows": 3, "r2": float("nan"), "rmse": float("inf")})
+    assert main(["evaluate", "model.json", "test.csv", "--json"]) == 0
+
+    def refuse(text):
+        raise AssertionError(text)
+
+    assert json.loads(capsys.readouterr().out, parse_constant=refuse) == {"rows": 3, "r2": None, "rmse": None}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_string_view_columns_are_categorical(folder, capsys, ending):
+    def views(name):
+        table = csv.read_csv(f"{name}.csv")
+        for j, column in enumerate(table.columns):
+            if pa.types.is_string(column.type):
+                table = table.set_column(j, table.schema.names[j], column.cast(pa.string_view()))
+        {"parquet": parquet.write_table, "feather": feather.write_feather}[ending](table, f"{name}.{ending}")
+
+    views("train")
+    views("test")
+    assert train("--ignore", "amount", out="texts.json") == 0
+    capsys.readouterr()
+    assert train("--ignore", "amount", data=f"train.{ending}") == 0
+    assert "colour  categorical, 3 categories" in capsys.readouterr().out
+    assert main(["evaluate", "model.json", f"test.{ending}", "--json"]) == 0
+    views = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", "texts.json", "test.csv", "--json"]) == 0
+    assert views == json.loads(capsys.readouterr().out)
+
+
+def test_the_closest_column_is_suggested(folder, capsys):
+    command = ["train", "train.csv", "-o", "m.json", "--target"]
+    assert "Did you mean 'label'?" in failed(capsys, *command, "lable")
+    assert "Did you mean 'label'?" in failed(capsys, *command, "Label")
+    assert "Did you mean" not in failed(capsys, *command, "zzz")
+
+
+def test_swapped_arguments_are_noticed(folder, capsys):
+    train("--ignore", "amount")
+    assert "the two seem to be swapped" in failed(capsys, "evaluate", "test.csv", "model.json")
+
+
+def test_unseen_categories_are_reported_with_their_share(folder, capsys):
+    train("--ignore", "amount")
+    test = pd.read_csv("test.csv")
+    test.loc[:9, "colour"] = "violet"
+    test.to_csv("test.csv", index=False)
+    expected = "column 'colour': 10 of 200 rows (5.00%) have categories that were not seen in training"
+    for command in (["predict", "model.json", "test.csv", "-o", "out.csv"], ["evaluate", "model.json", "test.csv"]):
+        assert main(command) == 0
+        shown = capsys.readouterr().err
+        assert expected in shown
+        assert "'violet'" in shown
+
+
+def test_separator_decimal_point_and_encoding_can_be_given(folder, capsys):
+    data = frame().assign(colour=lambda d: d["colour"].replace("green", "gr\u00fcn"))
+    data.to_csv("german.csv", index=False, sep=";", decimal=",", encoding="latin1")
+    data.to_csv("plain.csv", index=False)
+    assert "use --sep if the fields are not separated by ','" in failed(
+        capsys, "train", "german.csv", "--target", "label", "-o", "m.json", "--encoding", "latin1"
+    )
+    data.to_csv("semicolons.csv", index=False, sep=";")
+    assert "The fields seem to be separated by ';': use --sep ';'" in failed(
+        capsys, "train", "semicolons.csv", "--target", "label", "-o", "m.json"
+    )
+    assert "use --encoding" in failed(capsys, "train", "german.csv", "--target", "label", "-o", "m.json", "--sep", ";")
+    options = ["--sep", ";", "--decimal", ",", "--encoding", "latin1"]
+    assert train("--ignore", "label", *options, data="german.csv", target="amount", out="german.json") == 0
+    assert train("--ignore", "label", data="plain.csv", target="amount") == 0
+    german, plain = load_model("german.json"), load_model("model.json")
+    columns = ["age", "colour", "code"]
+    np.testing.assert_allclose(german.predict(data[columns]), plain.predict(data[columns]), rtol=1e-12)
+    assert "must be one ASCII character" in failed(capsys, "evaluate", "model.json", "plain.csv", "--sep", "ab")
+    parquet.write_table(csv.read_csv("plain.csv"), "plain.parquet")
+    assert "apply to text files" in failed(capsys, "evaluate", "model.json", "plain.parquet", "--sep", ";")
+
+
+def test_training_ends_with_settings_and_scores_against_a_constant_prediction(folder, capsys):
+    assert train("--ignore", "amount", "--valid", "test.csv", "--threads", "1") == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"settings: \d+ rounds, learning rate [\d.]+", shown)
+    found = re.search(r"validation set: log_loss ([\d.]+) \(constant prediction: ([\d.]+)\)", shown)
+    y, test = pd.read_csv("train.csv")["label"], pd.read_csv("test.csv")
+    share = (y == "yes").mean()
+    assert float(found[2]) == pytest.approx(log_loss(test["label"], np.tile([1 - share, share], (200, 1))), rel=1e-3)
+    p = load_model("model.json").predict_proba(test[["age", "colour", "code"]])
+    assert float(found[1]) == pytest.approx(log_loss(test["label"], p), rel=1e-3)
+
+
+@pytest.mark.parametrize("target", ["label", "amount"])
+def test_the_cross_validated_loss_is_shown_beside_that_of_a_constant(folder, capsys, target):
+    other = {"label": "amount", "amount": "label"}[target]
+    command = ["train", "train.csv", "--target", target, "-o", "m.json", "--ignore", other, "--quiet"]
+    assert main([*command, "--param", "random_state=0", "--param", "preset=default", "--threads", "1"]) == 0
+    found = re.search(r"cross-validation: .* ([\d.]+) \(constant prediction: ([\d.]+)\)", capsys.readouterr().out)
+    y = pd.read_csv("train.csv")[target]
+    share = (y == "yes").mean()
+    constant = log_loss(y, np.tile([1 - share, share], (300, 1))) if target == "label" else y.var(ddof=0) / 2
+    assert float(found[2]) == pytest.approx(constant, rel=1e-3)
+    assert float(found[1]) < float(found[2])
+
+
+def test_exported_code_is_that_of_python(folder, capsys):
+    train("--ignore", "amount")
+    model = load_model("model.json")
+    exported = [("c", "m.h", export_c(model)), ("js", "m.mjs", export_js(model))]
+    query = export_sql(model, table="people", dialect="sqlite", keep=["id"])
+    exported.append(("sql", "m.sql", query))
+    for to, name, text in exported:
+        more = ["--table", "people", "--dialect", "sqlite", "--keep", "id"] if to == "sql" else []
+        assert main(["export", "model.json", "--to", to, "-o", name, *more]) == 0
+        assert (folder / name).read_text() == text
+    assert "--table belongs to --to sql, not to --to c" in failed(
+        capsys, "export", "model.json", "--to", "c", "-o", "m.h", "--table", "t"
+    )
+    assert "must end in .mjs or .js" in failed(capsys, "export", "model.json", "--to", "js", "-o", "m.h")
+
+
+@pytest.mark.parametrize(("to", "name"), [("onnx", "m.onnx"), ("treelite", "m.tl")])
+def test_exported_models_are_readable(folder, to, name):
+    library = pytest.importorskip(to)
+    train("--ignore", "amount")
+    assert main(["export", "model.json", "--to", to, "-o", name]) == 0
+    if to == "onnx":
+        library.checker.check_model(library.load(name))
+    else:
+        assert library.Model.deserialize(name).num_tree == 8
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_examples_that_parse(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    examples = re.findall(r"^  scboost (.*?)(?: &&.*)?$", shown, re.MULTILINE)
+    assert examples
+    for example in examples:
+        assert make_parser().parse_args(shlex.split(example)).command == command

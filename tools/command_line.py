@@ -23,32 +23,37 @@ MEMORY = ROOT / "results" / "cli_memory.json"
 _HEAD = """\
 # The command line
 
-`pip install 'scboost[cpu,cli]'` gives the command `scboost`; `python -m scboost` is the same.
+`pip install 'scboost[cpu,cli]'` installs the command `scboost`; `python -m scboost` is the same.
 
 ```
 scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--param NAME=VALUE ...]
 scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
-scboost report   MODEL DATA [--target COLUMN] -o PAGE.html
-scboost check    FILE...
+scboost report   MODEL DATA [--target COLUMN] -o REPORT.html
+scboost export   MODEL --to c|js|sql|onnx|treelite -o FILE
+scboost check    FILE ...
 ```
 
-`scboost COMMAND --help` lists all arguments.
+`scboost COMMAND --help` lists all arguments, with examples.
 
-- **Files.** CSV and TSV (also compressed: `.gz`, `.bz2`, `.zst`, `.lz4`), Parquet (`.parquet`, `.pq`), Arrow and
-  Feather (`.feather`, `.arrow`, `.ipc`). A model file is one of [save_model](saving.md), `.json` or `.ubj`.
-- **Columns.** All columns but the target are used, unless `--ignore` names them. Text is categorical, also `true` and
-  `false`; numbers are numbers. The kinds are printed; `--categorical` and `--numeric` override them. `predict` and
-  `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA` and `NaN` are
-  missing.
-- **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`.
-- **Target.** `evaluate`, `prune` and `report` predict the column of the training, unless `--target` names another.
-- **Check.** `scboost check` validates model files of XGBoost, LightGBM and scboost [without loading them](saving.md).
-  Its exit code is 0 if all are sound, 1 if one is damaged, 2 if one is of a kind that is not covered.
+- **Tables.** CSV and TSV (also compressed: `.gz`, `.bz2`, `.zst`, `.lz4`), Parquet (`.parquet`, `.pq`), Arrow and
+  Feather (`.feather`, `.arrow`, `.ipc`). `--sep`, `--decimal` and `--encoding` describe other text files. A model file
+  is one of [save_model](saving.md), `.json` or `.ubj`.
+- **Features.** All columns but the target are features, unless `--ignore` names them. Strings are categorical, also
+  `true` and `false`; numbers are numeric. The kinds are printed; `--categorical` and `--numeric` override them.
+  `predict` and `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA`
+  and `NaN` are missing values. Categories that were not seen in training count as missing, and a warning states their
+  share.
+- **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`. `--threads` sets
+  the number of threads.
+- **Target.** `evaluate`, `prune` and `report` use the target column of the training table, unless `--target` names
+  another.
+- **Scores.** `train` ends with the selected settings and the loss on the validation set (`--valid`) or in
+  cross-validation, beside that of a constant prediction.
 - **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit
-  code is 0 if all went well, 1 if not, 2 for wrong arguments, 130 after an interrupt. A file appears only when it is
-  complete.
+  code is 0 on success, 1 on failure, 2 for wrong arguments, 130 after an interrupt. Outputs are checked before the
+  work starts, never replace an input, and appear only when they are complete.
 
 ## A session
 
@@ -62,6 +67,8 @@ _SESSION = (
     "scboost predict model.json test.csv -o predicted.csv --proba",
     "head -n 3 predicted.csv",
     "scboost prune model.json test.csv --max-trees 20 -o small.json",
+    "scboost export small.json --to sql --table patients --keep id -o small.sql",
+    "scboost export small.json --to c -o small.h",
     """python -c "import pandas, xgboost
 rows = xgboost.DMatrix(pandas.read_csv('test.csv').drop(columns='malignant'))
 print(xgboost.Booster(model_file='model.json').predict(rows)[:2].tolist())\"""",

@@ -20,6 +20,7 @@ COMMANDS = (
     "evaluate",
     "prune",
     "report",
+    "export",
     "check",
 )
 """Names of the command modules, in the order in which ``scboost --help`` lists them."""

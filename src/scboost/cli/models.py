@@ -1,72 +1,139 @@
-"""Models and the columns of files that they read."""
+"""Models, and the columns of tables that they read."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scboost import load_model
-from scboost.cli.tables import DataError, Kinds, Source
+from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+from scboost.cli.console import warn
+from scboost.cli.output import MODEL_ENDINGS
+from scboost.cli.tables import DataError, Kinds, Source, format_of, pyarrow
+
+Model = SCBoostClassifier | SCBoostRegressor
 
 
-def read_model(arguments: argparse.Namespace) -> Any:
-    """Read the model that the arguments name, with the number of threads that they ask for."""
-    try:
-        model = load_model(arguments.model)
-    except ValueError as error:
-        raise DataError(f"{arguments.model}: {error}") from error
-    return model.set_params(n_jobs=arguments.threads)
+def read_model(path: str, data: str | None = None, threads: int | None = None) -> Model:
+    """Read a model file.
 
-
-def columns_of(model: Any, source: Source) -> tuple[list[str], Kinds]:
-    """Return the columns of a file that a model reads, and their kinds.
-
-    A model that was fitted without column names takes the columns of the file by their order.
+    Parameters
+    ----------
+    path : str
+        The file.
+    data : str, optional
+        The table of the same command, to notice swapped arguments.
+    threads : int, optional
+        Number of threads for predictions; all cores by default.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        columns = [name for name in source.names if name != getattr(model, "target_name_", None)]
-        if len(columns) != model.n_features_in_:
+    if data is not None and Path(data).suffix.lower() in MODEL_ENDINGS and _is_table(path):
+        raise DataError(f"MODEL is {path!r} and DATA is {data!r}: the two seem to be swapped, MODEL comes first")
+    try:
+        model: Model = load_model(path)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+    return model.set_params(n_jobs=threads)
+
+
+def _is_table(path: str) -> bool:
+    try:
+        format_of(Path(path))
+    except DataError:
+        return False
+    return True
+
+
+def columns_of(model: Model, source: Source) -> tuple[list[str], Kinds]:
+    """Return the columns of a table that a model reads, and their kinds.
+
+    A model that was fitted without feature names takes the columns in their order.
+    """
+    encoder = model.__fitted_model__().encoder
+    if encoder.feature_names is None:
+        columns = [name for name in source.names if name != model.__fitted_model__().target_name]
+        if len(columns) != encoder.n_features:
             raise DataError(
-                f"{source.path}: the model knows {model.n_features_in_} columns without names, the file has "
-                f"{len(columns)}"
+                f"{source.path}: the model was fitted on {encoder.n_features} features without names, the table has "
+                f"{len(columns)} columns"
             )
     else:
-        columns = [str(name) for name in names]
-    known = model.__fitted_model__().encoder.categorical
-    is_category = np.zeros(len(columns), bool) if known is None else known
+        columns = list(encoder.feature_names)
+        source.require(columns)
+    is_category = np.zeros(len(columns), bool) if encoder.categorical is None else encoder.categorical
     categorical = frozenset(name for name, c in zip(columns, is_category, strict=True) if c)
     return columns, Kinds(numeric=frozenset(columns) - categorical, categorical=categorical)
 
 
-def target_of(model: Any, arguments: argparse.Namespace) -> str:
+class UnseenCategories:
+    """Counts categories that the model does not know, which it treats as missing values.
+
+    Parameters
+    ----------
+    model : SCBoostClassifier or SCBoostRegressor
+        Fitted.
+    columns : list of str
+        Names of its features.
+    """
+
+    def __init__(self, model: Model, columns: list[str]) -> None:
+        known = model.__fitted_model__().encoder.categories or ()
+        self._known = {name: set(texts) for name, texts in zip(columns, known, strict=False) if texts is not None}
+        self._unseen: dict[str, Counter[str]] = {name: Counter() for name in self._known}
+        self._n = 0
+
+    def add(self, table: Any) -> None:
+        """Count the values of a chunk."""
+        self._n += len(table)
+        types = pyarrow().types
+        for name, known in self._known.items():
+            column = table.column(name)
+            if types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            for entry in column.value_counts().to_pylist():
+                if entry["values"] is not None and (text := label_text(entry["values"])) not in known:
+                    self._unseen[name][text] += entry["counts"]
+
+    def report(self) -> None:
+        """Warn about the columns that have unseen categories."""
+        for name, found in self._unseen.items():
+            if found:
+                n = found.total()
+                shown = ", ".join(repr(text) for text, _ in found.most_common(3))
+                warn(
+                    f"column {name!r}: {n:,} of {self._n:,} rows ({n / self._n:.2%}) have categories that were not "
+                    f"seen in training and count as missing: {shown}{', ...' if len(found) > 3 else ''}"
+                )
+
+
+def target_of(model: Model, arguments: argparse.Namespace) -> str:
     """Return the name of the target column."""
-    name = arguments.target or getattr(model, "target_name_", None)
+    name = arguments.target or model.__fitted_model__().target_name
     if name is None:
-        raise DataError(f"{arguments.model} does not say which column it predicts: give --target COLUMN")
+        raise DataError(f"{arguments.model} does not name its target column: give --target COLUMN")
     return str(name)
 
 
-def with_target(model: Any, kinds: Kinds, target: str, weight: str | None) -> Kinds:
+def with_target(model: Model, kinds: Kinds, target: str, weight: str | None) -> Kinds:
     """Add target and weights to the kinds of the columns."""
     numeric = kinds.numeric | ({weight} if weight else set())
-    if hasattr(model, "classes_") and model.classes_.dtype.kind not in "iuf":
+    if isinstance(model, SCBoostClassifier) and model.classes_.dtype.kind not in "iuf":
         return Kinds(numeric, kinds.categorical, kinds.labels | {target})
     return Kinds(numeric | {target}, kinds.categorical, kinds.labels)
 
 
-def target_values(model: Any, source: Source, name: str, column: Any, first_row: int) -> npt.NDArray[Any]:
-    """Return the target as numbers, or as labels that the model knows, one a row."""
-    check_no_gap(source, name, column, first_row)
-    if not hasattr(model, "classes_"):
+def target_values(model: Model, source: Source, name: str, column: Any, first_row: int) -> npt.NDArray[Any]:
+    """Return the target as numbers, or as class labels that the model knows."""
+    check_no_missing(source, name, column, first_row)
+    if not isinstance(model, SCBoostClassifier):
         return np.asarray(column.to_numpy())
-    by_text = {_label_text(label): label for label in model.classes_.tolist()}
+    by_text = {label_text(label): label for label in model.classes_.tolist()}
     factor = column.combine_chunks().dictionary_encode()
     codes = factor.indices.to_numpy()
-    levels = [_label_text(level) for level in factor.dictionary.to_pylist()]
+    levels = [label_text(level) for level in factor.dictionary.to_pylist()]
     for code, text in enumerate(levels):
         if text not in by_text:
             raise DataError(
@@ -76,13 +143,14 @@ def target_values(model: Any, source: Source, name: str, column: Any, first_row:
     return np.asarray(np.array([by_text[text] for text in levels], dtype=model.classes_.dtype)[codes])
 
 
-def _label_text(label: Any) -> str:
+def label_text(label: Any) -> str:
+    """Text of a category or class label; 1.0 is 1, because a missing value turns integers into floats."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def check_no_gap(source: Source, name: str, column: Any, first_row: int) -> None:
+def check_no_missing(source: Source, name: str, column: Any, first_row: int) -> None:
     """Raise DataError that names the first row without a value."""
-    gaps = column.is_null(nan_is_null=True).to_numpy()
-    if gaps.any():
-        row = first_row + int(np.argmax(gaps))
-        raise DataError(f"{source.path}: row {row}, column {name!r}: no value, but every row needs one")
+    missing = column.is_null(nan_is_null=True).to_numpy()
+    if missing.any():
+        row = first_row + int(np.argmax(missing))
+        raise DataError(f"{source.path}: row {row}, column {name!r}: missing value, but every row needs one")

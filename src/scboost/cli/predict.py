@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from scboost.cli.console import Counter, add_model_and_data
-from scboost.cli.models import columns_of, read_model
-from scboost.cli.tables import DataError, Kinds, Output, Source, pyarrow
+import numpy as np
+
+from scboost import SCBoostClassifier
+from scboost.cli.console import Progress, add_model_and_data
+from scboost.cli.models import Model, UnseenCategories, columns_of, read_model
+from scboost.cli.output import Output, check_output
+from scboost.cli.tables import DataError, Kinds, Source, TextFormat, pyarrow
 
 SUMMARY = "predict the rows of a table of any size"
 EXAMPLES = (
@@ -20,42 +24,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model_and_data(parser)
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help=".csv, .tsv, .parquet, .feather or .arrow"
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="table of predictions: .csv or .tsv (also compressed), .parquet, .feather or .arrow",
     )
-    parser.add_argument("--proba", action="store_true", help="also write the probability of each class")
-    parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="also write this column of DATA")
+    parser.add_argument("--proba", action="store_true", help="add the probability of each class")
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="COLUMN", help="copy this column of DATA; may be repeated"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predict chunk by chunk: memory does not grow with the file."""
-    model = read_model(arguments)
-    if arguments.proba and not hasattr(model, "classes_"):
+    """Predict chunk by chunk: memory does not grow with the table."""
+    check_output(arguments.output, [arguments.model, arguments.data])
+    model = read_model(arguments.model, arguments.data, arguments.threads)
+    if arguments.proba and not isinstance(model, SCBoostClassifier):
         raise DataError(f"{arguments.model} is a regressor: --proba needs a classifier")
-    source = Source(arguments.data)
+    source = Source(arguments.data, TextFormat.of(arguments))
     columns, kinds = columns_of(model, source)
-    kept = [name for name in dict.fromkeys(arguments.keep) if name not in columns]
+    keep = list(dict.fromkeys(arguments.keep))
+    new = list(_predictions(model, None, proba=arguments.proba))
+    for name in keep:
+        if name in new:
+            raise DataError(
+                f"--keep {name}: the output has a column of predictions with this name; rename that of DATA"
+            )
+    kept = [name for name in keep if name not in columns]
     kinds = Kinds(kinds.numeric, kinds.categorical, frozenset(kept))
-    rows = Counter("rows predicted")
-    with Output(arguments.output) as output:
+    unseen = UnseenCategories(model, columns)
+    with Output(arguments.output) as output, Progress("rows predicted") as progress:
         for _, table in source.chunks([*columns, *kept], kinds):
-            output.write(_predicted(model, table, columns, arguments))
-            rows.add(len(table))
-    rows.end()
+            unseen.add(table)
+            X = table.select(columns) if len(table) else None
+            found = _predictions(model, X, proba=arguments.proba)
+            output.write(pyarrow().table({**{name: table.column(name) for name in keep}, **found}))
+            progress.add(len(table))
+    unseen.report()
     return 0
 
 
-def _predicted(model: Any, table: Any, columns: list[str], arguments: argparse.Namespace) -> Any:
+def _predictions(model: Model, X: Any, *, proba: bool) -> dict[str, Any]:
+    """Columns of predictions; without rows if X is None."""
     pa = pyarrow()
-    X = table.select(columns)
-    new = {name: table.column(name) for name in arguments.keep}
-    if arguments.proba:
-        p = model.predict_proba(X)
-        new["prediction"] = pa.array(model.classes_[p.argmax(axis=1)])
-        for k, label in enumerate(model.classes_.tolist()):
-            new[f"probability_{label}"] = pa.array(p[:, k])
-    elif isinstance(getattr(model, "quantile", None), list | tuple):
-        for quantile, column in zip(model.quantile, model.predict(X).T, strict=True):
-            new[f"quantile_{quantile}"] = pa.array(column)
-    else:
-        new["prediction"] = pa.array(model.predict(X))
-    return pa.table(new)
+    if isinstance(model, SCBoostClassifier):
+        labels = model.classes_.tolist()
+        if not proba:
+            return {"prediction": pa.array(model.classes_[:0] if X is None else model.predict(X))}
+        p = np.zeros((0, len(labels))) if X is None else model.predict_proba(X)
+        columns = {f"probability_{label}": pa.array(p[:, k]) for k, label in enumerate(labels)}
+        return {"prediction": pa.array(model.classes_[p.argmax(axis=1)]), **columns}
+    if isinstance(model.quantile, list | tuple):
+        values = np.zeros((0, len(model.quantile))) if X is None else model.predict(X)
+        return {f"quantile_{q}": pa.array(column) for q, column in zip(model.quantile, values.T, strict=True)}
+    return {"prediction": pa.array(np.zeros(0) if X is None else model.predict(X))}

@@ -7,7 +7,8 @@ import argparse
 from scboost import prune
 from scboost.cli.console import add_model_and_data, add_target, say
 from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
-from scboost.cli.tables import Source
+from scboost.cli.output import MODEL_ENDINGS, check_output
+from scboost.cli.tables import Source, TextFormat
 
 SUMMARY = "keep the trees of a model that matter, with new weights"
 EXAMPLES = ("scboost prune model.json valid.csv --max-trees 20 -o small.json",)
@@ -18,13 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_and_data(parser)
     add_target(parser)
     parser.add_argument("--max-trees", type=int, required=True, metavar="N", help="maximum number of trees, per class")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="new model file, .json or .ubj")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="pruned model, .json or .ubj")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Select and re-weight trees on validation data, which should not be the training data."""
-    model = read_model(arguments)
-    source = Source(arguments.data)
+    """Select and weight trees on held-out data."""
+    check_output(arguments.output, [arguments.data], MODEL_ENDINGS)
+    model = read_model(arguments.model, arguments.data, arguments.threads)
+    source = Source(arguments.data, TextFormat.of(arguments))
     target, weight = target_of(model, arguments), arguments.weight
     columns, kinds = columns_of(model, source)
     table = source.read([*columns, target, *([weight] if weight else [])], with_target(model, kinds, target, weight))

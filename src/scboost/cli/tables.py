@@ -1,26 +1,26 @@
-"""Files of rows: CSV, TSV, Parquet and Arrow, read whole or in chunks, with errors that name file, column and row."""
+"""Tables in files: CSV, TSV, Parquet and Arrow, read whole or in chunks, with errors that name file, column and row."""
 
 from __future__ import annotations
 
+import argparse
+import difflib
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from scboost._model.atomic import replacing
-
-_TEXT = {".csv": ",", ".tsv": "\t"}
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
-_PARQUET, _ARROW = (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
+TEXT = {".csv": ",", ".tsv": "\t"}
+PARQUET, ARROW = (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _BLOCK = 1 << 20  # bytes of text in a chunk; Arrow reads up to 32 of them ahead
+_LARGEST_BLOCK = 1 << 30
 _ROWS = 1 << 16  # rows in a chunk of the other formats
 
 
 class DataError(ValueError):
-    """A file of rows is not what a command needs; the message names the file and, where it can, column and row."""
+    """A file is not what a command needs; the message names the file and, where it can, column and row."""
 
 
 def pyarrow() -> Any:
@@ -34,16 +34,21 @@ def pyarrow() -> Any:
     return pa
 
 
+def compression_of(path: Path) -> str | None:
+    """Return Arrow's name of a file's compression."""
+    return _COMPRESSED.get(path.suffix.lower())
+
+
 def format_of(path: Path) -> str:
-    """Return the ending that tells a file's format, without that of a compression."""
+    """Return the extension that tells a file's format, without that of a compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED and len(suffixes) > 1 and suffixes[-2] in _TEXT:
+    if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED and suffixes[-2] in TEXT:
         return suffixes[-2]
     ending = suffixes[-1] if suffixes else ""
-    if ending not in {*_TEXT, *_PARQUET, *_ARROW}:
+    if ending not in {*TEXT, *PARQUET, *ARROW}:
         raise DataError(
-            f"{path}: unknown kind of file; the name must end in one of "
-            f"{', '.join([*_TEXT, *_PARQUET, *_ARROW])}, text also compressed ({', '.join(_COMPRESSED)})"
+            f"{path}: unknown file format; the file name must end in one of "
+            f"{', '.join([*TEXT, *PARQUET, *ARROW])}, text also compressed ({', '.join(_COMPRESSED)})"
         )
     return ending
 
@@ -55,7 +60,7 @@ class Kinds:
     Attributes
     ----------
     numeric, categorical, labels : frozenset of str
-        Columns of numbers, of categories, and of texts to be taken as they are.
+        Numeric features, categorical features, and strings to be kept as they are.
     """
 
     numeric: frozenset[str] = frozenset()
@@ -63,13 +68,43 @@ class Kinds:
     labels: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class TextFormat:
+    """How a text file is written.
+
+    Attributes
+    ----------
+    separator : str or None
+        Between fields; None for that of the file's extension.
+    decimal : str
+        Decimal point.
+    encoding : str
+        Character encoding.
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str = "utf8"
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> TextFormat:
+        """Read the options ``--sep``, ``--decimal`` and ``--encoding``."""
+        separator = {"\\t": "\t", "tab": "\t"}.get(arguments.sep, arguments.sep)
+        for option, value in (("--sep", separator), ("--decimal", arguments.decimal)):
+            if value is not None and (len(value) != 1 or not value.isascii()):
+                raise DataError(f"{option} {value!r}: must be one ASCII character")
+        return cls(separator, arguments.decimal, arguments.encoding)
+
+
 class Source:
-    """A file of rows.
+    """A table in a file.
 
     Parameters
     ----------
     path : str
-        Name of the file; its ending tells the format.
+        Name of the file; its extension tells the format.
+    text : TextFormat, optional
+        How the file is written, if it is text.
 
     Attributes
     ----------
@@ -79,27 +114,41 @@ class Source:
         Number of the first row in messages: 2 for text, where the header is row 1 as in a spreadsheet, else 1.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, text: TextFormat | None = None) -> None:
         self.path = Path(path)
         self._format = format_of(self.path)
-        self.first_row = 2 if self._format in _TEXT else 1
+        self._text = text or TextFormat()
+        if self._format not in TEXT and self._text != TextFormat():
+            raise DataError(f"{self.path}: --sep, --decimal and --encoding apply to text files, .csv and .tsv")
+        self._block = _BLOCK
+        self.first_row = 2 if self._format in TEXT else 1
         with self._reading():
-            self.names = self._read_names()
+            self._schema = self._grown(self._read_schema)
+        self.names: list[str] = list(self._schema.names)
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
             raise DataError(f"{self.path}: column {repeated[0]!r} occurs more than once")
 
     def require(self, columns: Collection[str]) -> None:
-        """Raise DataError if a column is missing."""
+        """Raise DataError if a column does not exist, with the closest name that does."""
         missing = [name for name in columns if name not in self.names]
-        if missing:
-            raise DataError(
-                f"{self.path}: there is no column {', '.join(map(repr, missing))}; the file has "
-                f"{', '.join(map(repr, self.names[:20]))}{', ...' if len(self.names) > 20 else ''}"
-            )
+        if not missing:
+            return
+        shown = f"{', '.join(map(repr, self.names[:20]))}{', ...' if len(self.names) > 20 else ''}"
+        hint = ""
+        by_case = {name.casefold().strip(): name for name in self.names}
+        close = difflib.get_close_matches(missing[0].casefold().strip(), by_case, n=1)
+        found = re.search(r"[;\t|,]", self.names[0]) if len(self.names) == 1 and self._format in TEXT else None
+        if found:
+            hint = f". The fields seem to be separated by {found[0]!r}: use --sep {found[0]!r}"
+        elif close:
+            hint = f". Did you mean {by_case[close[0]]!r}?"
+        raise DataError(
+            f"{self.path}: there is no column {', '.join(map(repr, missing))}; the columns are {shown}{hint}"
+        )
 
     def read(self, columns: Sequence[str], kinds: Kinds) -> Any:
-        """Read some columns of all rows.
+        """Read some columns of all rows, at least one row.
 
         Parameters
         ----------
@@ -114,12 +163,14 @@ class Source:
         """
         self.require(columns)
         with self._reading():
-            if self._format in _TEXT:
+            if self._format in TEXT:
                 from pyarrow import csv
 
-                table = csv.read_csv(self._open(), **self._csv_options(columns, kinds))
+                table = self._grown(lambda: csv.read_csv(self._open(), **self._csv_options(columns, kinds)))
             else:
-                table = pyarrow().Table.from_batches(list(self._raw_batches(columns)))
+                table = pyarrow().Table.from_batches(list(self._raw_batches(columns)), self._schema_of(columns))
+        if not len(table):
+            raise DataError(f"{self.path}: the table has no rows")
         return self._converted(table.select(list(columns)), kinds, self.first_row)
 
     def chunks(self, columns: Sequence[str], kinds: Kinds) -> Iterator[tuple[int, Any]]:
@@ -128,22 +179,54 @@ class Source:
         Yields
         ------
         (int, pyarrow.Table)
-            Number of the first row of the chunk, and the chunk.
+            Number of the first row of the chunk, and the chunk. A table without rows is one chunk without rows.
         """
         self.require(columns)
         pa = pyarrow()
         row = self.first_row
         with self._reading():
-            if self._format in _TEXT:
-                from pyarrow import csv
-
-                batches: Any = csv.open_csv(self._open(), **self._csv_options(columns, kinds))
-            else:
-                batches = self._raw_batches(columns)
-            for batch in batches:
+            for batch in self._batches(columns, kinds):
                 table = pa.Table.from_batches([batch]).select(list(columns))
-                yield row, self._converted(table, kinds, row)
-                row += len(table)
+                if len(table):
+                    yield row, self._converted(table, kinds, row)
+                    row += len(table)
+            if row == self.first_row:
+                yield row, self._converted(self._schema_of(columns).empty_table(), kinds, row)
+
+    def _batches(self, columns: Sequence[str], kinds: Kinds) -> Iterator[Any]:
+        if self._format not in TEXT:
+            yield from self._raw_batches(columns)
+            return
+        pa = pyarrow()
+        from pyarrow import csv
+
+        done = 0
+        while True:
+            skip = done
+            try:
+                for batch in csv.open_csv(self._open(), **self._csv_options(columns, kinds)):
+                    # After a restart with larger blocks, rows that were read before are left out.
+                    fresh = batch.slice(min(skip, len(batch)))
+                    skip -= len(batch) - len(fresh)
+                    done += len(fresh)
+                    yield fresh
+            except pa.ArrowInvalid as error:
+                self._grow(error)
+            else:
+                return
+
+    def _grown(self, read: Any) -> Any:
+        """Read, with larger blocks if a single row does not fit into one."""
+        while True:
+            try:
+                return read()
+            except pyarrow().ArrowInvalid as error:
+                self._grow(error)
+
+    def _grow(self, error: Exception) -> None:
+        if "straddling" not in str(error) or self._block >= _LARGEST_BLOCK:
+            raise error
+        self._block *= 8
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -153,9 +236,15 @@ class Source:
             yield
         except pa.ArrowInvalid as error:
             raise DataError(f"{self.path}: {self._with_names(str(error))}") from error
+        except (UnicodeError, LookupError) as error:
+            raise DataError(f"{self.path}: --encoding {self._text.encoding}: {error}") from error
 
     def _with_names(self, message: str) -> str:
         """Name the column that Arrow numbers."""
+        if "invalid UTF8" in message and self._format in TEXT:
+            message += "; use --encoding if the file has another encoding, such as --encoding latin1"
+        if "Expected 1 columns" in message:
+            message += f"; use --sep if the fields are not separated by {self._text.separator or TEXT[self._format]!r}"
         found = re.match(
             r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): (.*)", message, re.DOTALL
         )
@@ -181,7 +270,8 @@ class Source:
                 include_columns=list(columns),
                 column_types={name: kind for name, kind in types.items() if name in columns},
                 strings_can_be_null=True,
-                # Texts such as "true" are categories: when predicting, they are read as texts again.
+                decimal_point=self._text.decimal,
+                # Strings such as "true" are categories: when predicting, they are read as strings again.
                 true_values=[],
                 false_values=[],
             ),
@@ -190,28 +280,32 @@ class Source:
     def _text_options(self) -> dict[str, Any]:
         from pyarrow import csv
 
+        separator = self._text.separator or TEXT[self._format]
         return {
             # One thread: several would not know the number of the row in which an error is.
-            "read_options": csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-            "parse_options": csv.ParseOptions(delimiter=_TEXT[self._format], newlines_in_values=True),
+            "read_options": csv.ReadOptions(use_threads=False, block_size=self._block, encoding=self._text.encoding),
+            "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         }
 
-    def _read_names(self) -> list[str]:
-        if self._format in _TEXT:
+    def _read_schema(self) -> Any:
+        if self._format in TEXT:
             from pyarrow import csv
 
-            return list(csv.open_csv(self._open(), **self._text_options()).schema.names)
-        if self._format in _PARQUET:
+            return csv.open_csv(self._open(), **self._text_options()).schema
+        if self._format in PARQUET:
             from pyarrow import parquet
 
             with parquet.ParquetFile(self.path) as file:
-                return list(file.schema_arrow.names)
+                return file.schema_arrow
         pa = pyarrow()
         with pa.OSFile(str(self.path)) as stream:
-            return list(pa.ipc.open_file(stream).schema.names)
+            return pa.ipc.open_file(stream).schema
+
+    def _schema_of(self, columns: Sequence[str]) -> Any:
+        return pyarrow().schema([self._schema.field(name) for name in columns])
 
     def _raw_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        if self._format in _PARQUET:
+        if self._format in PARQUET:
             from pyarrow import parquet
 
             with parquet.ParquetFile(self.path, pre_buffer=False) as file:  # which would read the whole file ahead
@@ -229,6 +323,11 @@ class Source:
         pa = pyarrow()
         for j, name in enumerate(table.schema.names):
             column = table.column(j)
+            if pa.types.is_string_view(column.type):
+                column = column.cast(pa.string())
+                table = table.set_column(j, name, column)
+            if name in kinds.labels and pa.types.is_null(column.type):  # a table without rows
+                table = table.set_column(j, name, column.cast(pa.string()))
             if name in kinds.numeric and not pa.types.is_floating(column.type):
                 table = table.set_column(j, name, self._numbers(name, column, first_row))
             elif name in kinds.categorical and not is_category(column.type):
@@ -247,19 +346,20 @@ class Source:
             ) from error
 
 
-_SPOKEN = {"double": "number", "int64": "whole number"}
+_SPOKEN = {"double": "number", "int64": "integer"}
 
 
 def is_category(kind: Any) -> bool:
-    """Whether the estimators take columns of this Arrow type as categories."""
+    """Whether the estimators take columns of this Arrow type as categorical features."""
     types = pyarrow().types
-    return bool(types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind))
+    tests = (types.is_dictionary, types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(kind) for test in tests)
 
 
 def _first_that_fails(column: Any) -> int:
-    """Position of the first value that is no number, by bisection."""
+    """Position of the first value that is not a number, by bisection."""
     pa = pyarrow()
-    low, high = 0, len(column)  # all before low are numbers; one before high is none
+    low, high = 0, len(column)  # all before low are numbers; one before high is not
     while high - low > 1:
         middle = (low + high) // 2
         try:
@@ -268,51 +368,3 @@ def _first_that_fails(column: Any) -> int:
         except pa.ArrowInvalid:
             high = middle
     return low
-
-
-class Output:
-    """A file of rows that is written in chunks, and exists only once it is complete.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file; its ending tells the format.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = Path(path)
-        self._format = format_of(self._path)
-        self._opened = ExitStack()
-        self._writer: Any = None
-
-    def write(self, table: Any) -> None:
-        """Add rows, a pyarrow.Table with the columns of the first one."""
-        if self._writer is None:
-            self._open(table.schema)
-        self._writer.write_table(table)
-
-    def _open(self, schema: Any) -> None:
-        pa = pyarrow()
-        stream = self._opened.enter_context(replacing(self._path))
-        if self._format in _PARQUET:
-            from pyarrow import parquet
-
-            writer = parquet.ParquetWriter(stream, schema)
-        elif self._format in _ARROW:
-            writer = pa.ipc.new_file(stream, schema)
-        else:
-            from pyarrow import csv
-
-            ending = self._path.suffix.lower()
-            compression = pa.Codec.detect(ending).name if ending in _COMPRESSED else None
-            sink = self._opened.enter_context(pa.output_stream(stream, compression=compression))
-            writer = csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=_TEXT[self._format]))
-        self._writer = self._opened.enter_context(writer)
-
-    def __enter__(self) -> Output:  # noqa: PYI034 - typing.Self needs Python 3.11
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._opened.__exit__(kind, error, trace)
