@@ -171,6 +171,11 @@ class Source:
                 table = pyarrow().Table.from_batches(list(self._raw_batches(columns)), self._schema_of(columns))
         if not len(table):
             raise DataError(f"{self.path}: the table has no rows")
+        for name, kind in zip(table.schema.names, table.schema.types, strict=True):
+            if self._format in TEXT and pyarrow().types.is_binary(kind):
+                raise DataError(
+                    f"{self.path}: column {name!r} has bytes that are not {self._text.encoding}; {_ENCODING}"
+                )
         return self._converted(table.select(list(columns)), kinds, self.first_row)
 
     def chunks(self, columns: Sequence[str], kinds: Kinds) -> Iterator[tuple[int, Any]]:
@@ -242,7 +247,7 @@ class Source:
     def _with_names(self, message: str) -> str:
         """Name the column that Arrow numbers."""
         if "invalid UTF8" in message and self._format in TEXT:
-            message += "; use --encoding if the file has another encoding, such as --encoding latin1"
+            message += f"; {_ENCODING}"
         if "Expected 1 columns" in message:
             message += f"; use --sep if the fields are not separated by {self._text.separator or TEXT[self._format]!r}"
         found = re.match(
@@ -346,6 +351,7 @@ class Source:
             ) from error
 
 
+_ENCODING = "use --encoding if the file has another encoding, such as --encoding latin1"
 _SPOKEN = {"double": "number", "int64": "integer"}
 
 
