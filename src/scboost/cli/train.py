@@ -205,7 +205,7 @@ def _constant(model: Model, y: npt.NDArray[Any], w: npt.NDArray[Any] | None) -> 
     """Return the best constant prediction on the training set."""
     fitted = model.__fitted_model__()
     raw = fitted.loss.initial_score(_encoded(model, y), w)
-    constant: npt.NDArray[Any] = np.asarray(fitted.loss.inverse_link(np.asarray(raw, np.float64).reshape(-1, 1)))[0]
+    constant: npt.NDArray[Any] = np.asarray(fitted.loss.link.inverse(np.asarray(raw, np.float64).reshape(-1, 1)))[0]
     return constant
 
 
