@@ -260,3 +260,92 @@ def test_bad_samples_are_named(binary):
         compress(model, np.where(X > 2, np.inf, X))
     with pytest.raises(ValueError, match="2-D array of numbers"):
         compress(model, X.astype(object))
+
+
+# --- estimators ------------------------------------------------------------------------------------------------------
+
+
+def test_the_method_is_the_function(binary):
+    model, X, y, *_ = binary
+    one, other = model.compress(X, y, max_trees=3, **FAST), compress(model, X, y, max_trees=3, **FAST)
+    assert one.certificate == other.certificate
+    assert np.array_equal(one.model.predict_proba(X), other.model.predict_proba(X))
+
+
+def test_max_trees_fits_and_compresses(binary, tmp_path):
+    _, X, y, X_new, _ = binary
+    full = SCBoostClassifier(n_estimators=60, random_state=0, n_jobs=1).fit(X, y)
+    small = SCBoostClassifier(n_estimators=60, max_trees=8, random_state=0, n_jobs=1).fit(X, y)
+    assert small.n_estimators_ == 8
+    assert len(small.get_booster().get_dump()) == 8
+    expected = full.compress(X, max_trees=8, random_state=0)
+    assert np.array_equal(small.predict_proba(X_new), expected.model.predict_proba(X_new))
+    assert small.stop_reason_.startswith("compressed from 60 rounds. At least ")
+    assert small.training_log_["n_trees"].tolist() == list(range(1, 9))
+    small.save_model(tmp_path / "small.json")
+    again = scboost.load_model(tmp_path / "small.json")
+    assert again.stop_reason_ == small.stop_reason_
+    assert np.array_equal(again.predict_proba(X_new), small.predict_proba(X_new))
+
+
+def test_max_trees_of_the_regressor_leaves_out_samples_of_weight_zero():
+    X, y = make_regression(400, 4, noise=5.0, random_state=0)
+    weight = (np.arange(400) % 4 > 0).astype(float)
+    options = {"n_estimators": 30, "max_trees": 4, "random_state": 0, "n_jobs": 1}
+    weighted = SCBoostRegressor(**options).fit(X, y, sample_weight=weight)
+    without = SCBoostRegressor(**options).fit(X[weight > 0], y[weight > 0])
+    assert np.array_equal(weighted.predict(X), without.predict(X))
+
+
+def test_sparse_samples_of_a_model_that_was_fitted_on_them():
+    from scipy import sparse
+
+    X, y = make_classification(800, 6, n_informative=5, n_redundant=0, random_state=0)
+    X = sparse.csr_matrix(np.where(np.abs(X) < 0.5, 0, X))
+    model = SCBoostClassifier(n_estimators=40, random_state=0, n_jobs=1).fit(X, y)
+    small = compress(model, X, max_trees=10, **FAST)
+    assert small.fidelity > 0.8
+    assert np.mean(small.model.predict(X) == model.predict(X)) > 0.95
+
+
+def test_categories_are_those_of_the_teacher():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.standard_normal(900), "c": rng.choice(list("abcd"), 900)})
+    y = (table["x"] + (table["c"] == "d") * 2 > 0.5).astype(int)
+    model = SCBoostClassifier(n_estimators=30, n_jobs=1).fit(table, y)
+    some = table[table["c"] != "d"]
+    small = compress(model, some, max_trees=10, **FAST).model
+    assert small.__fitted_model__().encoder == model.__fitted_model__().encoder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_trees": 0}, "max_trees"),
+        (
+            {"warm_start": True},
+            "warm_start=True cannot be used with max_trees=5: a compressed model",
+        ),
+        ({"monotone_constraints": [1] * 8}, "monotone_constraints=.* the small trees would not obey it"),
+        ({"interaction_constraints": [[0, 1]]}, "interaction_constraints=.* the small trees would not obey it"),
+    ],
+)
+def test_parameters_that_contradict_max_trees_are_refused(binary, arguments, message):
+    _, X, y, *_ = binary
+    with pytest.raises(ValueError, match=message):
+        SCBoostClassifier(**{"n_estimators": 5, "max_trees": 5, **arguments}).fit(X, y)
+
+
+def test_batches_cannot_be_compressed_by_fit(binary, tmp_path):
+    _, X, y, *_ = binary
+    with pytest.raises(ValueError, match="max_trees=5 cannot be used with a fit to batches"):
+        SCBoostClassifier(n_estimators=5, max_trees=5).fit(scboost.Batches(lambda: iter([(X, y)]), folder=tmp_path))
+
+
+def test_a_fit_that_cannot_be_compressed_leaves_the_estimator_as_it_was(binary):
+    _, X, y, *_ = binary
+    model = SCBoostClassifier(n_estimators=5, n_jobs=1).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="compress needs at least 20"):
+        model.set_params(max_trees=3).fit(X[:15], y[:15])
+    assert np.array_equal(model.predict_proba(X), before)

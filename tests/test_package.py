@@ -197,6 +197,7 @@ def test_public_methods_of_the_classifier():
     attributes = {name for name in names if name.endswith("_")}
     assert names - attributes == {
         "apply",
+        "compress",
         "decision_function",
         "fit",
         "from_paper",

@@ -19,6 +19,8 @@ from scboost._compress.result import Compressed
 from scboost._compress.samples import Generator, Samples
 from scboost._compress.teachers import read_teacher
 from scboost._compress.types import Mask
+from scboost.estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.estimators.parameters import thread_count
 
 _RIDGES = (0.3, 1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
@@ -42,7 +44,7 @@ def compress(
     n_synthetic: int | Literal["auto"] = "auto",
     link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
     library: Literal["scboost", "xgboost"] = "scboost",
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Compressed:
     """Compress a fitted model of any library into a few trees, with a certificate of how little is lost.
@@ -85,8 +87,8 @@ def compress(
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").
     library : {"scboost", "xgboost"}, default="scboost"
         Whether ``model`` of the result is one of scboost's estimators, or an ``XGBClassifier`` or ``XGBRegressor``.
-    n_jobs : int or None, default=1
-        Threads.
+    n_jobs : int or None, default=None
+        Number of threads that grow trees; None for all cores.
     random_state : int, RandomState or None, default=None
         Seed of the held-out part and of the synthetic samples.
 
@@ -110,7 +112,8 @@ def compress(
     """
     budget = Budget(max_trees, max_leaves, max_bytes)
     _check_arguments(confidence, certify_fraction, n_synthetic, library)
-    samples = Samples.of(X)
+    own = isinstance(model, SCBoostClassifier | SCBoostRegressor)
+    samples = Samples.of(X, model.__fitted_model__().encoder if own else None)
     if len(samples) < _FEWEST_SAMPLES:
         raise ValueError(f"X has {len(samples)} samples; compress needs at least {_FEWEST_SAMPLES}.")
     if X_certify is None and y_certify is not None:
@@ -123,7 +126,7 @@ def compress(
     def size(student: Student) -> int:
         return native_size(fitted_model(student, unit.scale, teacher, samples.encoder))
 
-    search = Search(fitting, validation, samples.categorical, teacher.family, n_jobs or 1)
+    search = Search(fitting, validation, samples.categorical, teacher.family, thread_count(n_jobs))
     student, ridge, leaves = search.best(budget, size)
     fitted = fitted_model(student, unit.scale, teacher, samples.encoder)
     params = {"random_state": random_state if isinstance(random_state, Integral) else None, "n_jobs": n_jobs}

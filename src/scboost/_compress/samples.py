@@ -28,43 +28,52 @@ class Samples:
         As numbers: categories by their codes, NaN is missing.
     encoder : Encoder
         The features.
+    is_table : bool
+        Whether X is a table.
     """
 
     X: Any
     matrix: Float64
     encoder: Encoder
+    is_table: bool
 
     @classmethod
-    def of(cls, X: Any, name: str = "X") -> Samples:
-        """Check and encode what a user gave."""
-        if sparse.issparse(X):
-            raise TypeError(f"{name} is a sparse matrix; compress needs a dense array or a table: {name}.toarray().")
-        if as_table(X) is None:
+    def of(cls, X: Any, encoder: Encoder | None = None) -> Samples:
+        """Check and encode what a user gave.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n, d)
+            Samples.
+        encoder : Encoder, optional
+            The features as the teacher knows them; learned from X by default.
+        """
+        if sparse.issparse(X) and (encoder is None or not encoder.sparse):
+            raise TypeError("X is a sparse matrix; compress needs a dense array or a table: pass X.toarray().")
+        is_table = as_table(X) is not None
+        if not is_table and not sparse.issparse(X):
             X = np.asarray(X)
             if X.ndim != 2 or X.dtype.kind not in "biuf":
                 raise ValueError(
-                    f"{name} must be a table or a 2-D array of numbers, got shape {X.shape} and dtype {X.dtype}; pass "
+                    f"X must be a table or a 2-D array of numbers, got shape {X.shape} and dtype {X.dtype}; pass "
                     "categories as columns of a data frame."
                 )
-        encoder = Encoder.learn(X)
-        return cls(X, _encode(encoder, X, name), encoder)
+        encoder = encoder or Encoder.learn(X)
+        matrix = _encode(encoder, X, "X")
+        return cls(matrix if encoder.sparse else X, matrix, encoder, is_table)
 
     def like(self, X: Any, name: str) -> Samples:
         """Encode other samples in the same way."""
         if self.is_table != (as_table(X) is not None):
             raise TypeError(f"{name} is a {type(X).__name__}, but X is a {type(self.X).__name__}; pass the same kind.")
-        X = X if self.is_table else np.asarray(X)
+        X = X if self.is_table or sparse.issparse(X) else np.asarray(X)
         if X.shape[1] != self.matrix.shape[1]:
             raise ValueError(f"{name} has {X.shape[1]} features, X has {self.matrix.shape[1]}.")
-        return replace(self, X=X, matrix=_encode(self.encoder, X, name))
+        matrix = _encode(self.encoder, X, name)
+        return replace(self, X=matrix if self.encoder.sparse else X, matrix=matrix)
 
     def __len__(self) -> int:
         return len(self.matrix)
-
-    @property
-    def is_table(self) -> bool:
-        """Whether the samples are a table."""
-        return self.encoder.form == "table"
 
     @property
     def categorical(self) -> Mask:
@@ -101,9 +110,14 @@ class Samples:
 
 
 def _encode(encoder: Encoder, X: Any, name: str) -> Float64:
-    """Return samples as numbers in double precision."""
-    precise = replace(encoder, rules=InputRules(dtype=np.float64))
-    matrix = np.asarray(precise.encode(X, check_finite=False), dtype=np.float64)
+    """Return samples as numbers in double precision; what a sparse matrix does not store is missing."""
+    encoded: Any = replace(encoder, rules=InputRules(dtype=np.float64)).encode(X, check_finite=False)
+    if sparse.issparse(encoded):
+        rows, columns, stored = sparse.find(encoded)
+        matrix = np.full(encoded.shape, np.nan)
+        matrix[rows, columns] = stored
+    else:
+        matrix = np.asarray(encoded, dtype=np.float64)
     if np.isinf(matrix).any():
         raise ValueError(f"{name} has infinite values; replace them by finite or missing ones.")
     return matrix

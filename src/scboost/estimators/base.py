@@ -29,6 +29,7 @@ from scboost.estimators.resuming import Resumable
 if TYPE_CHECKING:
     import xgboost
 
+    from scboost._compress.result import Compressed
     from scboost.weighting import Weights
 
 
@@ -62,6 +63,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     learning_rate: float | Literal["auto"]
     max_depth: int | Literal["auto"] | None
     max_leaves: int | None
+    max_trees: int | None
     min_child_weight: float | Literal["auto"]
     reg_lambda: float
     reg_alpha: float
@@ -174,7 +176,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             other error, the estimator is unchanged.
         """
         base = None if init_model is None else _fitted(init_model)
+        before = self._model, self._resumable
         self._fit_on(SINGLE_PROCESS, FitArguments(X, y, sample_weight, X_val, y_val, sample_weight_val, groups, base))
+        if self.max_trees is not None:
+            from scboost._compress.fitting import compressed
+
+            try:
+                self.__with_fitted_model__(compressed(self, X, self.max_trees))
+            except Exception:
+                self._model, self._resumable = before
+                raise
         return self
 
     def __fit_shared__(self, communicator: Communicator, given: FitArguments) -> None:
@@ -370,6 +381,36 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         from scboost.estimators.exports import to_xgboost
 
         return to_xgboost(self._fitted, n_jobs=self.n_jobs)
+
+    def compress(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> Compressed:
+        """Compress the model into a few trees, with a certificate of how little is lost.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Samples, such as the training set; they need no labels.
+        y : array-like of shape (n_samples,), optional
+            Labels or targets, to report losses.
+        **options
+            Options of :func:`scboost.compress`, such as ``max_trees``.
+
+        Returns
+        -------
+        Compressed
+            Its attribute ``model`` is the small model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from scboost import SCBoostClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = SCBoostClassifier(n_estimators=100).fit(X, y)
+        >>> model.compress(X, max_trees=5, random_state=0).model.n_estimators_
+        5
+        """
+        from scboost._compress.compression import compress
+
+        return compress(self, X, y, **options)
 
     def shap_values(self, X: ArrayLike) -> FloatArray:
         """Return exact TreeSHAP values: how much each feature contributes to the raw score.

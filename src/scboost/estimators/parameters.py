@@ -59,6 +59,10 @@ PARAMETERS = """\
     max_leaves : int or None, default=<max_leaves>
         Maximum number of leaves of a tree. If given, trees grow best-first: the leaf with the largest gain is split
         next. None grows trees level by level.
+    max_trees : int or None, default=None
+        If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
+        two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number
+        of trees, and ``stop_reason_`` the certificate. Use it for small and fast models.
     min_child_weight : float or "auto", default="auto"
         Minimum sum of Hessians in a leaf. "auto" is 1; for quantiles and absolute error, whose Hessian is 1 per
         sample, 20 or as many samples as leave two of them beyond the quantile. Increase it for noisy data.
@@ -230,6 +234,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     "max_depth": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
     "max_leaves": [Interval(Integral, 2, None, closed="left"), None],
+    "max_trees": [Interval(Integral, 1, None, closed="left"), None],
     "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
     "reg_alpha": [Interval(Real, 0, None, closed="left")],

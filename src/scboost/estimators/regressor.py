@@ -112,6 +112,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         learning_rate: float | Literal["auto"] = "auto",
         max_depth: int | Literal["auto"] | None = "auto",
         max_leaves: int | None = 31,
+        max_trees: int | None = None,
         min_child_weight: float | Literal["auto"] = "auto",
         reg_lambda: float = 3.0,
         reg_alpha: float = 0.0,
