@@ -111,8 +111,8 @@ class Samples:
 
 def _encode(encoder: Encoder, X: Any, name: str) -> Float64:
     """Return samples as numbers in double precision; what a sparse matrix does not store is missing."""
-    encoded: Any = replace(encoder, rules=InputRules(dtype=np.float64)).encode(X, check_finite=False)
-    if sparse.issparse(encoded):
+    encoded = replace(encoder, rules=InputRules(dtype=np.float64)).encode(X, check_finite=False)
+    if encoder.sparse:
         rows, columns, stored = sparse.find(encoded)
         matrix = np.full(encoded.shape, np.nan)
         matrix[rows, columns] = stored
