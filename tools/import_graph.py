@@ -27,6 +27,7 @@ LAYERS = (
     "xgb",
     "weighting",
     "diagnostics",
+    "_compress",
     "plotting",
     "estimators",
     "dask",

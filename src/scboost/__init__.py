@@ -5,7 +5,6 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 :mod:`scboost.weighting`.
 """
 
-from scboost._compress.compression import compress
 from scboost._model.check import check_model
 from scboost._model.codegen import export_c, export_js, export_sql
 from scboost._version import __version__ as __version__
@@ -13,6 +12,7 @@ from scboost.diagnostics import prune, redundancy_report, report, reweight, tree
 from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.estimators.batches import Batches
 from scboost.estimators.checkpoint import Checkpoint
+from scboost.estimators.compression import compress
 from scboost.estimators.exports import encode_features, to_onnx, to_treelite
 from scboost.estimators.model_file import load_model
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,7 +120,3 @@ def _encode(encoder: Encoder, X: Any, name: str) -> Float64:
     if np.isinf(matrix).any():
         raise ValueError(f"{name} has infinite values; replace them by finite or missing ones.")
     return matrix
-
-
-Generator = Callable[[int, np.random.Generator], Any]
-"""Draws samples: ``generator(n_samples, rng)`` returns an array or a table like X."""

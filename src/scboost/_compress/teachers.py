@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from scboost._compress.families import FAMILIES, Family
 from scboost._compress.types import Float64
 from scboost._core.losses import Loss
+from scboost._model.fitted import FittedModel
 from scboost.diagnostics import read_ensemble
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.parameters import thread_count
 
 # Probabilities of 0 and 1, as forests have them, are moved this far inside: log-odds of 0 are infinite.
 _LEAST_PROBABILITY = 1e-6
 _LINKS = {"logit": "logit", "softmax": "softmax", "log": "log", "identity": "identity", "quantile": "identity"}
-_LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")
 _COUNT_WORDS = ("poisson", "gamma", "tweedie")
 
 
@@ -38,18 +36,15 @@ class Teacher:
         Labels in the order of the outputs (two for one output); None for regression.
     loss : Loss or None
         The model's own loss, if it is one of scboost's.
-    parameters : dict
-        Parameters of scboost's regressor that stand for this loss.
     """
 
     raw: Callable[[Any], Float64]
     family: Family
     classes: npt.NDArray[Any] | None
     loss: Loss | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
 
 
-def read_teacher(model: Any, X: Any, y: Any, link: str) -> Teacher:
+def read_teacher(model: Any, X: Any, y: Any, link: str, n_threads: int = 1) -> Teacher:
     """Find out how to ask a model for raw scores.
 
     Parameters
@@ -62,11 +57,13 @@ def read_teacher(model: Any, X: Any, y: Any, link: str) -> Teacher:
         Labels, for models that do not know theirs.
     link : {"auto", "identity", "log", "logit", "softmax"}
         How raw scores become predictions.
+    n_threads : int
+        Threads of scboost's own models; others use their own setting.
     """
     if link != "auto" and link not in FAMILIES:
         raise ValueError(f"link={link!r} must be 'auto' or one of {', '.join(map(repr, FAMILIES))}.")
-    if isinstance(model, SCBoostClassifier | SCBoostRegressor):
-        teacher = _from_scboost(model)
+    if hasattr(type(model), "__fitted_model__"):
+        teacher = _of_fitted_model(model.__fitted_model__(), n_threads)
     elif hasattr(model, "predict_proba") and not _is_regressor(model):
         teacher = _from_classifier(model, y)
     elif hasattr(model, "decision_function") and hasattr(model, "classes_"):
@@ -99,17 +96,11 @@ def _is_booster(model: Any) -> bool:
     return True
 
 
-def _from_scboost(model: SCBoostClassifier | SCBoostRegressor) -> Teacher:
-    check_is_fitted(model)
-    fitted = model.__fitted_model__()
-    n_threads = thread_count(model.n_jobs)
-
+def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
     def raw(X: Any) -> Float64:
         return np.asarray(fitted.raw_scores(X, n_threads), dtype=np.float64)
 
-    given = model.get_params(deep=False)
-    parameters = {name: given[name] for name in _LOSS_PARAMETERS if name in given}
-    return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link.name]](), fitted.classes, fitted.loss, parameters)
+    return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link.name]](), fitted.classes, fitted.loss)
 
 
 def _from_classifier(model: Any, y: Any) -> Teacher:

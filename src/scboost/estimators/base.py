@@ -179,7 +179,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         before = self._model, self._resumable
         self._fit_on(SINGLE_PROCESS, FitArguments(X, y, sample_weight, X_val, y_val, sample_weight_val, groups, base))
         if self.max_trees is not None:
-            from scboost._compress.fitting import compressed
+            from scboost.estimators.compression import compressed
 
             try:
                 self.__with_fitted_model__(compressed(self, X, self.max_trees))
@@ -408,7 +408,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         >>> model.compress(X, max_trees=5, random_state=0).model.n_estimators_
         5
         """
-        from scboost._compress.compression import compress
+        from scboost.estimators.compression import compress
 
         return compress(self, X, y, **options)
 

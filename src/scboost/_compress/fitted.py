@@ -1,8 +1,6 @@
-"""The last step: trees become a fitted estimator."""
+"""The last step: trees become a fitted model."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,6 @@ from scboost._compress.types import Float64
 from scboost._core.losses import LogisticLoss, Loss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._data.encoder import Encoder
 from scboost._model.fitted import FittedModel, new_ensemble
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 from scboost.xgb.ensemble import TreeEnsemble
 
 
@@ -44,29 +41,6 @@ def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: En
     return FittedModel(
         encoder, teacher.classes, loss, ensemble, student.n_rounds, learning_rate=1.0, stop_reason="compressed"
     )
-
-
-def estimator_of(
-    model: FittedModel, teacher: Teacher, max_leaves: int, params: dict[str, Any]
-) -> SCBoostClassifier | SCBoostRegressor:
-    """Return the estimator that has the model.
-
-    Parameters
-    ----------
-    model : FittedModel
-        The model.
-    teacher : Teacher
-        Gives the parameters of the loss.
-    max_leaves : int
-        Largest number of leaves of a tree.
-    params : dict
-        Further parameters of the estimator.
-    """
-    shape: dict[str, Any] = {"n_estimators": model.n_rounds, "max_leaves": max_leaves, "max_depth": None}
-    if teacher.classes is not None:
-        return SCBoostClassifier(**shape, **params).__with_fitted_model__(model)
-    loss = teacher.parameters or {"loss": "poisson" if teacher.family.link == "log" else "squared_error"}
-    return SCBoostRegressor(**loss, **shape, **params).__with_fitted_model__(model)
 
 
 def native_size(model: FittedModel) -> int:

@@ -1,0 +1,164 @@
+"""Compression of fitted models: the function, and what ``max_trees`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from scboost._compress.compression import Options, compress_model
+from scboost._compress.result import Compressed
+from scboost._core.losses import PoissonLoss
+from scboost._model.fitted import FittedModel
+from scboost.estimators.classifier import SCBoostClassifier
+from scboost.estimators.parameters import thread_count
+from scboost.estimators.regressor import SCBoostRegressor
+
+_LEAVES = 64
+_LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")
+
+
+def compress(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    max_trees: int = 20,
+    max_leaves: int = _LEAVES,
+    max_bytes: int | None = None,
+    confidence: float = 0.95,
+    X_certify: Any = None,
+    y_certify: Any = None,
+    certify_fraction: float = 0.1,
+    X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
+    n_synthetic: int | Literal["auto"] = "auto",
+    link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    library: Literal["scboost", "xgboost"] = "scboost",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Compressed:
+    """Compress a fitted model of any library into a few trees, with a certificate of how little is lost.
+
+    The teacher's raw score is a function without noise that can be evaluated anywhere. It is evaluated on the samples
+    and on synthetic samples near them, and a few trees are fitted to it. Each tree is grown on the residual that is
+    orthogonal to all leaves of the trees before it, then the leaf values of all trees are refitted jointly by ridge
+    regression. No tree repeats what the others say.
+
+    Parameters
+    ----------
+    model : object
+        The teacher: a fitted model of scboost, XGBoost, LightGBM, CatBoost or scikit-learn, any other estimator with
+        ``predict_proba``, ``decision_function`` or ``predict``, or a function that returns raw scores (see `link`).
+    X : array or table of shape (n_samples, n_features)
+        Samples in the form that the model takes, such as its training samples. Labels are not needed.
+    y : array-like of shape (n_samples,), optional
+        Labels or targets. Used to report losses, not for fitting.
+    max_trees : int, default=20
+        Largest number of trees. With several classes: of trees for each class.
+    max_leaves : int, default=64
+        Largest number of leaves of a tree. More leaves follow the teacher more closely at equal number of trees.
+    max_bytes : int, optional
+        Largest size of the native model in UBJSON. The number of trees and leaves is then selected on validation
+        samples among combinations that fit.
+    confidence : float, default=0.95
+        Confidence of the bounds in the certificate.
+    X_certify, y_certify : optional
+        Samples for the certificate that neither the teacher nor the student has been fitted on. By default, a random
+        part of X is held out, and the certificate is about samples that the teacher may know.
+    certify_fraction : float, default=0.1
+        Share of X that is held out, if ``X_certify`` is not given.
+    X_synthetic : array, table or callable, optional
+        Synthetic samples like X, or a function ``X_synthetic(n_samples, rng)`` that draws them, in place of the
+        built-in generator: a sample in which about half of the values are replaced by those of a near neighbour.
+    n_synthetic : int or "auto", default="auto"
+        Number of synthetic samples; "auto" takes eight for each sample, but at least 20,000 and at most 100,000.
+    link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
+        How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
+        ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").
+    library : {"scboost", "xgboost"}, default="scboost"
+        Whether ``model`` of the result is one of scboost's estimators, or an ``XGBClassifier`` or ``XGBRegressor``.
+    n_jobs : int or None, default=None
+        Number of threads that grow trees; None for all cores.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out part and of the synthetic samples.
+
+    Returns
+    -------
+    Compressed
+        With the fields ``model``, ``certificate``, ``curve``, ``fidelity``, ``loss`` and others.
+
+    Examples
+    --------
+    >>> import scboost
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = make_classification(2000, 8, n_informative=6, random_state=0)
+    >>> forest = RandomForestClassifier(n_estimators=100, random_state=0).fit(X[:1000], y[:1000])
+    >>> small = scboost.compress(forest, X[:1000], max_trees=10, X_certify=X[1000:], random_state=0)
+    >>> small.n_trees
+    10
+    >>> print(small.certificate)
+    At least 9... % of samples like these get the same label (95 % confidence).
+    """
+    if library not in {"scboost", "xgboost"}:
+        raise ValueError(f"library={library!r} must be 'scboost' or 'xgboost'.")
+    options = Options(
+        max_trees,
+        max_leaves,
+        max_bytes,
+        confidence,
+        X_certify,
+        y_certify,
+        certify_fraction,
+        X_synthetic,
+        n_synthetic,
+        link,
+    )
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    found = compress_model(model, X, y, options, seed, thread_count(n_jobs))
+    kept = random_state if isinstance(random_state, Integral) else None
+    small = _estimator(model, found, {"random_state": kept, "n_jobs": n_jobs})
+    return replace(found, model=small.to_xgboost() if library == "xgboost" else small)
+
+
+def _estimator(teacher: Any, found: Compressed, params: dict[str, Any]) -> SCBoostClassifier | SCBoostRegressor:
+    """Return the estimator of a compressed model; a regressor has the loss of its teacher."""
+    model: FittedModel = found.model
+    shape: dict[str, Any] = {"n_estimators": found.n_trees, "max_leaves": found.max_leaves, "max_depth": None}
+    if model.classes is not None:
+        return SCBoostClassifier(**shape, **params).__with_fitted_model__(model)
+    loss: dict[str, Any] = {"loss": "poisson" if isinstance(model.loss, PoissonLoss) else "squared_error"}
+    if isinstance(teacher, SCBoostRegressor):
+        loss = {name: getattr(teacher, name) for name in _LOSS_PARAMETERS}
+    return SCBoostRegressor(**loss, **shape, **params).__with_fitted_model__(model)
+
+
+def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_trees: int) -> FittedModel:
+    """Return the model of a fitted estimator, compressed: what ``max_trees`` does after the fit.
+
+    Parameters
+    ----------
+    estimator : SCBoostClassifier or SCBoostRegressor
+        Fitted; ``max_leaves`` bounds the leaves of the small trees, 64 if it is None.
+    X : array, sparse matrix or table
+        Its training samples.
+    max_trees : int
+        Largest number of trees.
+    """
+    n_rounds = estimator.__fitted_model__().n_rounds
+    small = compress(
+        estimator,
+        X,
+        max_trees=max_trees,
+        max_leaves=estimator.max_leaves or _LEAVES,
+        n_jobs=estimator.n_jobs,
+        random_state=estimator.random_state,
+    )
+    log = {name: values for name, values in small.curve_arrays().items() if not np.isnan(values).any()}
+    certificate = " ".join(str(small.certificate).splitlines())
+    model: FittedModel = small.model.__fitted_model__()
+    return replace(model, training_log=log, stop_reason=f"compressed from {n_rounds} rounds. {certificate}")
