@@ -279,7 +279,7 @@ def test_the_names_in_the_architecture_page_exist():
     [
         # Returning a booster is a matter of types only; the redundancy tools read documents.
         ("xgboost", ("_xgboost", "xgb")),
-        ("sklearn", ("diagnostics", "estimators", "dask", "cli")),
+        ("sklearn", ("_compress.synthetic", "diagnostics", "estimators", "dask", "cli")),
         ("scboost_lab", ()),
     ],
 )

@@ -144,7 +144,7 @@ class Search:
     validation: Problem
     categorical: Mask
     family: Family
-    n_jobs: int
+    n_threads: int
 
     def best(self, budget: Budget, size: Callable[[Student], int]) -> tuple[Student, float, int]:
         """Return the student with the lowest divergence on validation samples, its ridge and its leaves per tree."""
@@ -155,7 +155,7 @@ class Search:
         self, budget: Budget, size: Callable[[Student], int], n_rounds: int, leaves: int
     ) -> tuple[Student, float, int]:
         settings = Settings(n_rounds, leaves)
-        student, fit = grow(self.fitting, self.categorical, self.family, settings, self.n_jobs)
+        student, fit = grow(self.fitting, self.categorical, self.family, settings, self.n_threads)
         if budget.max_bytes is not None and size(student) > budget.max_bytes:
             while student.n_rounds > 1 and size(student) > budget.max_bytes:
                 student = student.truncated(student.n_rounds - 1)

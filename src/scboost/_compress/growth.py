@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Protocol
 
 import numpy as np
@@ -11,8 +12,12 @@ from scboost._compress.families import Family
 from scboost._compress.leaves import JointFit, Leaves
 from scboost._compress.trees import apply_tree
 from scboost._compress.types import Float32, Float64, Indices, Mask
+from scboost._engine.factory import EngineFactory, EngineSpec
+from scboost._engine.interface import Totals, TreeOptions
 from scboost._model.document import Tree
+from scboost._runtime.context import Context
 
+_BINS = 256
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
@@ -59,8 +64,8 @@ class Grower(Protocol):
         """
 
 
-class XGBoostGrower:
-    """Leaf-wise histogram trees of XGBoost.
+class EngineGrower:
+    """Leaf-wise histogram trees of a tree engine: XGBoost's, or the native one where XGBoost is not installed.
 
     Parameters
     ----------
@@ -72,28 +77,35 @@ class XGBoostGrower:
         K.
     settings : Settings
         Size of the trees.
-    n_jobs : int
-        Threads.
+    n_threads : int
+        Threads; 0 for all.
     """
 
-    def __init__(self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_jobs: int) -> None:
-        from scboost.xgb.engine import XGBoostEngine
-
-        params = {
-            "max_depth": 0,
-            "max_leaves": settings.max_leaves,
-            "grow_policy": "lossguide",
-            "lambda": _TREE_RIDGE,
-            "min_child_weight": settings.min_child_weight,
-        }
-        mask = categorical if categorical.any() else None
-        self._engine = XGBoostEngine(X, n_outputs, params, categorical=mask, subset_splits=True, n_jobs=n_jobs)
+    def __init__(self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int) -> None:
+        spec = EngineSpec(
+            name="native" if find_spec("xgboost") is None else "xgboost",
+            n_outputs=n_outputs,
+            max_leaves=settings.max_leaves,
+            min_child_weight=settings.min_child_weight,
+            l2=_TREE_RIDGE,
+            l1=0.0,
+            min_split_loss=0.0,
+            colsample_bytree=1.0,
+            colsample_bylevel=1.0,
+            colsample_bynode=1.0,
+            max_bin=_BINS,
+            n_threads=n_threads,
+            device="cpu",
+            categorical=categorical if categorical.any() else None,
+        )
+        self._engine = EngineFactory(spec, Context()).make(X, None, TreeOptions(subset_splits=True))
 
     def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
         """Grow one tree for each output; see :class:`Grower`."""
-        learners = self._engine.grow(residual.astype(np.float32), hessian.astype(np.float32), seed=0)
+        target, curvature = residual.astype(np.float32), hessian.astype(np.float32)
+        totals = Totals(np.square(residual).sum(axis=1), float(hessian.sum()))
         grown = []
-        for learner in learners:
+        for learner in self._engine.grow(target, curvature, 0, totals):
             if learner.leaf is None:
                 raise RuntimeError("the engine returned a learner without leaves")
             grown.append((learner.model, learner.leaf.astype(np.intp)))
@@ -174,7 +186,7 @@ class Student:
 
 
 def grow(
-    problem: Problem, categorical: Mask, family: Family, settings: Settings, n_jobs: int = 1
+    problem: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
 ) -> tuple[Student, JointFit]:
     """Grow trees on the residual of the joint fit of all leaves so far.
 
@@ -188,8 +200,8 @@ def grow(
         Gives the divergence to minimise.
     settings : Settings
         Size of the trees and regularization.
-    n_jobs : int
-        Threads of the grower.
+    n_threads : int
+        Threads of the grower; 0 for all.
 
     Returns
     -------
@@ -198,7 +210,7 @@ def grow(
         The last joint fit, which can go on with another ridge.
     """
     K, n = problem.target.shape
-    grower: Grower = XGBoostGrower(problem.X, categorical, K, settings, n_jobs)
+    grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads)
     weight = np.full(n, 1.0 / max(float(family.hessian(family.mean(problem.target)).mean()), 1.0))
     fit = JointFit(Leaves(K, n), family, problem.target, weight, _intercept(problem.target, family), settings.ridge)
     first = float(weight @ family.divergence(fit.scores, problem.target))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from scboost._compress.families import FAMILIES, Family
 from scboost._compress.types import Float64
@@ -104,9 +103,6 @@ def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
 
 
 def _from_classifier(model: Any, y: Any) -> Teacher:
-    if hasattr(model, "n_features_in_"):
-        check_is_fitted(model)
-
     def probabilities(X: Any) -> Float64:
         p = model.predict_proba(X)
         if isinstance(p, list):
@@ -161,8 +157,6 @@ def _from_trees(model: Any, y: Any) -> Teacher:
 
 
 def _from_regressor(model: Any, link: str) -> Teacher:
-    if hasattr(model, "n_features_in_"):
-        check_is_fitted(model)
     chosen = _regression_link(model) if link == "auto" else link
     if chosen not in {"identity", "log"}:
         raise ValueError(f"link={link!r} needs a classifier; a model with predict only takes 'identity' or 'log'.")

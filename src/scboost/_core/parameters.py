@@ -16,6 +16,7 @@ class Parameters:
     learning_rate: float | Literal["auto"]
     max_depth: int | Literal["auto"] | None
     max_leaves: int | None
+    max_trees: int | None
     min_child_weight: float | Literal["auto"]
     reg_lambda: float
     reg_alpha: float

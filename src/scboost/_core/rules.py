@@ -21,8 +21,22 @@ def check_parameters(p: Parameters) -> None:
             f"weighting_data={p.weighting_data!r} needs weighting='nonnegative'; weights on the simplex are learnt on "
             "a 'holdout'."
         )
+    if p.max_trees is not None:
+        _check_compression(p)
     if p.estimator is not None:
         _check_learner(p)
+
+
+def _check_compression(p: Parameters) -> None:
+    """Reject what a fit that ends in a compressed model does not support."""
+    constrained = "the small trees would not obey it"
+    problems = {
+        "warm_start": p.warm_start and "a compressed model cannot be continued",
+        "monotone_constraints": p.monotone_constraints is not None and constrained,
+        "interaction_constraints": p.interaction_constraints is not None and constrained,
+        "estimator": p.estimator is not None and "compress the fitted model: model.compress(X)",
+    }
+    _refuse(p, problems, f"max_trees={p.max_trees}")
 
 
 def _check_learner(p: Parameters) -> None:
@@ -111,6 +125,7 @@ def check_distributed(p: Parameters) -> None:
         "early_stopping_metric": p.early_stopping_metric is not None
         and "a scorer needs all samples at once; leave it out to stop on the loss",
         "cv": not isinstance(p.cv, str | Integral) and "splitters count the rows of one table; give a number",
+        "max_trees": p.max_trees is not None and "compress the fitted model: model.compress(X)",
     }
     _refuse(p, problems, "several workers")
 
@@ -134,6 +149,7 @@ def _check_batches(p: Parameters, request: Request) -> None:
         "early_stopping": p.early_stopping and held_out,
         "weighting": weighting and held_out,
         "cv": not isinstance(p.cv, str | Integral) and "splitters count the rows of one table; give a number",
+        "max_trees": p.max_trees is not None and "compress the fitted model on a sample: model.compress(X)",
     }
     _refuse(p, problems, "a fit to batches")
 

@@ -22,6 +22,7 @@ from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost.diagnostics import EnsembleReader
 from scboost.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from scboost.estimators.fitting import FitArguments, FitMixin
+from scboost.estimators.intake import without_weightless
 from scboost.estimators.migration import advice, explains_foreign_arguments
 from scboost.estimators.parameters import CONSTRAINTS, thread_count
 from scboost.estimators.resuming import Resumable
@@ -181,6 +182,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         if self.max_trees is not None:
             from scboost.estimators.compression import compressed
 
+            X, *_ = without_weightless(X, y, sample_weight, None, SINGLE_PROCESS)
             try:
                 self.__with_fitted_model__(compressed(self, X, self.max_trees))
             except Exception:
