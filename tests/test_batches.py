@@ -181,7 +181,7 @@ def test_the_guide_quotes_what_was_measured():
     root = Path(__file__).parents[1]
     measured = json.loads((root / "results" / "distributed" / "out_of_core.json").read_text())
     page = (root / "docs" / "guide" / "out_of_core.md").read_text()
-    assert f"{measured['rows'] / 1e6:g} million rows of {measured['columns']} columns" in page
+    assert f"{measured['rows'] / 1e6:g} million samples with {measured['columns']} features" in page
     assert f"{measured['float32_MiB']:,.0f} MiB as float32" in page
     for run, name in zip(measured["runs"], ("in batches", "all in memory"), strict=True):
         numbers = (run[key] for key in ("peak_own_MiB", "peak_with_files_MiB", "cpu_seconds"))

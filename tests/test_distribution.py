@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import scboost
-from scboost import xgb
+from scboost import _xgboost
 
 ROOT = Path(__file__).parents[1]
 
@@ -138,6 +138,8 @@ def test_the_version_matrix_tests_the_lowest_versions_of_pyproject():
 
 
 def test_the_versions_of_xgboost_are_those_that_the_library_takes():
-    lowest, too_high = (".".join(map(str, bound)).removesuffix(".0.0") for bound in (xgb._LOWEST, xgb._TOO_HIGH))
+    lowest, too_high = (
+        ".".join(map(str, bound)).removesuffix(".0.0") for bound in (_xgboost._LOWEST, _xgboost._TOO_HIGH)
+    )
     extras = re.findall(r'"xgboost(?:-cpu)?([<>=][^;"]*)[;"]', (ROOT / "pyproject.toml").read_text())
     assert extras == [f">={lowest},<{too_high}"] * 3

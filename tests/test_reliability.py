@@ -87,7 +87,7 @@ def test_a_model_without_trees_scores_its_intercept():
 def test_a_start_that_differs_by_row_is_no_intercept():
     start = DummyClassifier(strategy="stratified", random_state=0)
     model = GradientBoostingClassifier(init=start, n_estimators=3, random_state=0).fit(X2, y2)
-    with pytest.raises(ValueError, match=r"init=Dummy.* predicts a different start for each row"):
+    with pytest.raises(ValueError, match=r"init=Dummy.* predicts a different initial score for each sample"):
         tree_matrix(model, X2)
 
 

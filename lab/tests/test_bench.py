@@ -238,7 +238,7 @@ def test_without_resource_memory_is_left_out_and_said(monkeypatch, capsys):
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
     chosen = {m.what for m in bench.measurements(("XGBoost",), ((200, 6),), (1,), 1, only="")}
     assert chosen == {"shape", "predict", "rows", "rounds", "cv", "trees"}
-    assert "memory is not measured: it needs Linux" in capsys.readouterr().err
+    assert "memory is not measured: this requires Linux" in capsys.readouterr().err
 
 
 def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):

@@ -331,7 +331,7 @@ def test_the_command_runs_prints_and_renders(data_dir, tmp_path, capsys):
     assert "## Table 1" in printed
     assert "## Wall-clock table" in printed
     assert main(["page", "--out", str(out), "--page", str(tmp_path / "page.md")]) == 0
-    assert "# The paper's evaluation, run again" in (tmp_path / "page.md").read_text()
+    assert "# Reproduction of the paper" in (tmp_path / "page.md").read_text()
     command = json.loads((out / "table1.json").read_text())["runs"][0]["command"]
     assert command == "scboost-lab reproduce table1 --datasets QSAR --methods RF --folds 1"
 
