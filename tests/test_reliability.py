@@ -51,7 +51,7 @@ def test_large_weights_do_not_cost_accuracy():
 
 def test_an_empty_model_warns():
     with pytest.warns(ConvergenceWarning, match=r"has no trees and predicts a constant: no tree found a split"):
-        SCBoostRegressor(**FAST).fit(X, y, np.full(300, 1 / 300))
+        SCBoostRegressor(**FAST, min_child_weight=1.0).fit(X, y, np.full(300, 1 / 300))
 
 
 @pytest.mark.parametrize("mean", [1.0, 1e8, 1e9])
@@ -63,8 +63,9 @@ def test_counts_of_any_magnitude_are_learned(mean):
 
 
 def test_init_zero_reaches_a_distant_target():
-    model = SCBoostRegressor(**{**FAST, "n_estimators": 60}, init="zero").fit(X, y + 1000)
-    assert np.abs(model.predict(X).mean() - (y + 1000).mean()) < 1
+    shifted = y + 25 * y.std()
+    model = SCBoostRegressor(**{**FAST, "n_estimators": 60}, init="zero").fit(X, shifted)
+    assert np.abs(model.predict(X).mean() - shifted.mean()) < 1
     rare = (np.arange(300) % 200 == 0).astype(int)
     p = SCBoostClassifier(**{**FAST, "n_estimators": 60}, init="zero").fit(X, rare).predict_proba(X)[:, 1]
     assert p.mean() < 0.1

@@ -159,7 +159,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         sample_weight : array-like of shape (n_samples,), optional
             Sample weights. Weight 0 is equivalent to leaving the sample out, an integer weight to repeating it. The
             scale of the weights matters only relative to ``reg_lambda``, ``reg_alpha``, ``min_split_loss`` and
-            ``min_child_weight``.
+            ``min_child_weight``. Weights with a mean below 1, such as weights that sum to 1, are rescaled to mean 1
+            unless ``min_child_weight`` is given.
         X_val, y_val, sample_weight_val : optional
             Validation set. It is used for early stopping, for selecting the number of rounds and for learning tree
             weights, never for growing trees. By default, validation data are held out from X.

@@ -33,6 +33,17 @@ except ImportError:  # the protocol came with scikit-learn 1.9
         return method
 
 
+def _check_unchanged(estimator: Any, before: dict[str, Any], callback: Callable[[Any], Any]) -> None:
+    """Reject a callback that sets a parameter, which would have no effect on the fit."""
+    for name, value in before.items():
+        now = getattr(estimator, name)
+        if now is not value:
+            raise ValueError(
+                f"The callback {callback!r} set {name}={now!r}, but parameters are fixed when a fit begins; set {name} "
+                "before fit, or return True from the callback to stop."
+            )
+
+
 class RoundObserver(Observer):
     """Notifies the progress bar, the user's callbacks and scikit-learn's callbacks of every round.
 
@@ -94,8 +105,10 @@ class RoundObserver(Observer):
         stop = self._tasks.end_round(so_far)
         if self._has_callbacks:
             with agreed(self._communicator):
+                before = so_far.get_params(deep=False) if self._callbacks else {}
                 for callback in self._callbacks:
                     stop = bool(callback(so_far)) or stop
+                    _check_unchanged(so_far, before, callback)
             stop = any(self._communicator.gather(stop))
         return stop
 

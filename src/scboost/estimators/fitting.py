@@ -28,7 +28,7 @@ from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._runtime.communicator import Communicator, agreed
 from scboost._runtime.context import Context
 from scboost._runtime.storage import IN_MEMORY, Storage
-from scboost._runtime.threads import Threads, thread_count
+from scboost._runtime.threads import SERIAL, Threads, thread_count
 from scboost.estimators.batches import OpenBatches, opened
 from scboost.estimators.callbacks import RoundObserver, Tasks
 from scboost.estimators.intake import (
@@ -43,6 +43,11 @@ from scboost.estimators.intake import (
 )
 from scboost.estimators.metric import Metric
 from scboost.estimators.resuming import Identity, Resumable, check_base
+
+# Values of X below which one thread is as fast as several, and never waits for a busy core.
+_SERIAL_CELLS = 2_000_000
+# Standard deviations of y that a start at zero may be away from its mean.
+_FARTHEST_START = 30.0
 
 
 @dataclass(frozen=True)
@@ -159,9 +164,13 @@ class FitMixin(ABC):
             strategy = self._check(given, parameters, communicator)
             given = given.without_weightless(communicator)
         encoder, target = self._learn(given, context)
+        target = _with_usable_weights(target, parameters, communicator)
+        _check_start(target, parameters, communicator)
+        if parameters.n_jobs is None and target.samples.count(communicator) * encoder.n_features < _SERIAL_CELLS:
+            parameters, context = replace(parameters, n_jobs=1), replace(context, threads=SERIAL)
         with agreed(communicator):
             validation = self._given_validation(given, encoder, target, communicator)
-        seed = communicator.gather(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))[0]
+        seed = communicator.gather(_seed(self.random_state))[0]
         seed = seed if resume is None else resume.training.settings.seed
         spec = self._make_spec(parameters, strategy, encoder, target, seed, context)
         data = TrainingData(target.samples, validation, target.classes, indices=given.indices)
@@ -316,6 +325,40 @@ class FitMixin(ABC):
         if trained.training.interrupted:
             n_rounds = trained.training.ensemble.n_rounds
             raise KeyboardInterrupt(f"the model keeps the {n_rounds} rounds finished so far")
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return the seed of a fit; None is a fixed one, so that fits repeat by default."""
+    if random_state is None:
+        random_state = 0
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _with_usable_weights(target: Target, parameters: Parameters, communicator: Communicator) -> Target:
+    """Rescale weights with a mean below 1 to mean 1: the default ``min_child_weight`` counts samples, not their share.
+
+    Integer weights, which are repetitions, have a mean of at least 1 and stay as they are.
+    """
+    samples = target.samples
+    if parameters.min_child_weight != "auto" or samples.weight is None:
+        return target
+    mean = samples.total_weight(communicator) / samples.count(communicator)
+    return target if mean >= 1 else replace(target, samples=samples.weighted(samples.weight / mean))
+
+
+def _check_start(target: Target, parameters: Parameters, communicator: Communicator) -> None:
+    """Reject a start at zero that the rounds would spend their steps on leaving."""
+    if parameters.init == "prior" or not target.loss.translation_invariant:
+        return
+    y = target.samples.y.astype(np.float64)
+    n, total, squares = communicator.sum(np.array([len(y), y.sum(), (y**2).sum()]))
+    mean = float(total / n)
+    deviation = float(np.sqrt(max(squares / n - mean**2, 0.0)))
+    if abs(mean) > _FARTHEST_START * deviation > 0:
+        raise ValueError(
+            f"init='zero' starts at the raw score 0, but y has mean {mean:.3g} and standard deviation {deviation:.3g}: "
+            "too few rounds would reach it. Use init='prior' (the default), or centre y."
+        )
 
 
 def _make_learner(estimator: Any, seed: int) -> Any:

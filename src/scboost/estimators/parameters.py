@@ -163,13 +163,15 @@ PARAMETERS = """\
         Called after every round as ``callback(model)`` with an estimator that has the model so far and can predict.
         Training stops if a callback returns a true value.
     n_jobs : int or None, default=None
-        Number of threads. None and negative values mean all cores, unlike in scikit-learn, where None means one.
+        Number of threads. None means one thread for small training sets (below two million values) and all cores
+        otherwise; negative values mean all cores.
         Results are bit-identical for any number of threads.
     device : str, default="cpu"
         Device on which XGBoost grows trees: "cpu", "cuda" or "cuda:0". Only "cpu" is covered by tests. Predictions of
         this library are computed on the CPU; ``get_booster()`` returns a booster with this device.
     random_state : int, RandomState or None, default=None
-        Seed of exploration, sampling, folds and held-out data. Pass an int for reproducible results.
+        Seed of exploration, sampling, folds and held-out data. None is a fixed seed: fits repeat by default, as in
+        XGBoost and LightGBM. Pass different integers to see how much results vary.
     verbose : int, default=0
         Whether to show a progress bar.
 """

@@ -1,0 +1,48 @@
+"""Defaults of a fit: results repeat, weights of any scale are learned, settings that cannot work are rejected."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+
+from scboost import SCBoostClassifier, SCBoostRegressor
+
+QUICK = {"n_estimators": 20, "n_jobs": 1}
+
+
+def test_fits_repeat_without_a_random_state():
+    X, y = make_classification(200, 5, random_state=0)
+    first, second = (SCBoostClassifier(**QUICK).fit(X, y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_weights_that_sum_to_one_equal_weights_with_mean_one():
+    X, y = make_classification(200, 5, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, 200)
+    weight /= weight.mean()
+    unit, share = (SCBoostClassifier(**QUICK).fit(X, y, w).predict_proba(X) for w in (weight, weight / weight.sum()))
+    np.testing.assert_allclose(share, unit, rtol=1e-4)
+    assert share[:, 1].std() > 0.1
+
+
+def test_an_explicit_min_child_weight_keeps_the_scale_of_the_weights():
+    X, y = make_regression(200, 5, random_state=0)
+    with pytest.warns(UserWarning, match="no trees"):
+        SCBoostRegressor(**QUICK, min_child_weight=1.0).fit(X, y, np.full(200, 1 / 200))
+
+
+def test_init_zero_far_from_the_mean_is_rejected():
+    X, y = make_regression(100, 5, random_state=0)
+    y /= y.std()
+    with pytest.raises(ValueError, match=r"init='zero' starts at the raw score 0, but y has mean 1e\+04"):
+        SCBoostRegressor(**QUICK, init="zero").fit(X, y + 1e4)
+    assert SCBoostRegressor(**QUICK, learning_rate=0.5, init="zero").fit(X, y + 5).score(X, y + 5) > 0.5
+
+
+def test_a_callback_that_sets_a_parameter_is_rejected():
+    X, y = make_classification(100, 5, random_state=0)
+
+    def decay(model):
+        model.learning_rate = 0.01
+
+    with pytest.raises(ValueError, match=r"set learning_rate=0\.01, but parameters are fixed when a fit begins"):
+        SCBoostClassifier(**QUICK, callbacks=[decay]).fit(X, y)
