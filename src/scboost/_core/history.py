@@ -34,6 +34,7 @@ _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _RANK_FLOOR = 1e-12
 _LONG = 192  # vectors from which BLAS's product with two vectors is slower than two products with one
 _SHORT_MEMORY, _MANY_SAMPLES = 16, 1 << 18  # to remember leaf indices in place of predictions
+_FEW_SAMPLES = 1 << 15  # of which a short memory stays in cache
 _BLOCK, _SHORT_BLOCK = 1 << 14, 1 << 12  # samples of which ten vectors stay in cache, and even a hundred
 
 
@@ -372,6 +373,10 @@ class History:
     ) -> None:
         """Set ``out = r - C H'c``, by blocks that stay in cache."""
         c = c.astype(self._H.dtype)
+        if self._is_short(threads) and r.dtype == out.dtype == np.float32:
+            block = self._H[: len(self)]
+            threads.passes.subtract_combination(r, c, block, hessian, out)  # type: ignore[union-attr]
+            return
 
         def subtract(rows: slice) -> None:
             p = c @ self._block(rows, threads)
@@ -417,6 +422,10 @@ class History:
     def _metric_products(self, r: FloatArray, hessian: FloatArray, threads: Threads) -> FloatArray:
         """H W r and ``r' W C^-1 r`` in the last column, and G in the metric of the Hessian; summed as above."""
         t = len(self)
+        if self._is_short(threads) and hessian.dtype == r.dtype == np.float32:
+            out = np.empty((t + 1, t + 1))
+            threads.passes.metric_products(self._H[:t], r, hessian, self._weight64, out)  # type: ignore[union-attr]
+            return out
 
         def add_up(rows: slice) -> tuple[FloatArray, FloatArray, float]:
             block, v, c = self._block(rows, threads), r[rows], hessian[rows]
@@ -431,6 +440,15 @@ class History:
             sums[:t, t] += products
             sums[t, t] += energy
         return sums
+
+    def _is_short(self, threads: Threads) -> bool:
+        """Whether the compiled passes are faster than BLAS."""
+        few = len(self) <= _SHORT_MEMORY and self._H.shape[1] <= _FEW_SAMPLES
+        return few and threads.passes is not None and self._H.dtype == np.float32 and not self._leaves
+
+    @property
+    def _weight64(self) -> FloatArray | None:
+        return None if self._weight is None else np.ascontiguousarray(self._weight, dtype=np.float64)
 
     def _project_on_basis(
         self, r: FloatArray, alpha: float, hessian: FloatArray | None, communicator: Communicator

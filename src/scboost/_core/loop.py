@@ -199,6 +199,7 @@ class Boosting:
         self._settings, self._engine, self._draws, self._context = settings, engine, draws, context
         self._newton = settings.leaf_rule == "newton"
         self._explores = settings.nu > 0
+        self._weight64 = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -252,6 +253,7 @@ class Boosting:
     def _gradient(self, weight: FloatArray | None) -> _Sums:
         """Compute the residual r, which is the negative gradient, and the Hessian; return the sums that follow need."""
         state, communicator, threads = self._state, self._context.communicator, self._context.threads
+        passes, kernel = threads.passes, vars(type(self._loss)).get("kernel")  # not that of a parent
 
         def differentiate(rows: slice) -> tuple[float, float]:
             r = self._r[:, rows]
@@ -261,7 +263,11 @@ class Boosting:
             np.negative(r, out=r)
             return loss_sums(losses, self._weight, rows)
 
-        local = [total_sums(threads.map_blocks(differentiate, len(self._y)))]
+        if passes is not None and kernel and self._y.dtype == state.F.dtype == np.float32 and self._y.ndim == 1:
+            differentiated = getattr(passes, kernel)(self._y, state.F, self._weight64, self._r, self._hessian)
+            local = [np.array(differentiated)]
+        else:
+            local = [total_sums(threads.map_blocks(differentiate, len(self._y)))]
         measures_dispersion = self._explores and not self._loss.unit_dispersion
         if measures_dispersion:
             local.append(self._dispersion_sums(weight))
@@ -322,6 +328,23 @@ class Boosting:
         ones; and the sum of all Hessians.
         """
         q, hessian, target, weighted_hessian = self._q, self._tree_hessian, self._target, self._weighted_hessian
+        passes = self._context.threads.passes
+        if passes is not None and q.dtype == np.float32:
+            weight = self._weight64 if weight is self._weight else weight
+            none = None, None, None, 0, 0.0
+            sums = [
+                passes.set_target(
+                    q[k],
+                    hessian[k],
+                    weight,
+                    *(none if noise is None else noise.source(k)),
+                    target[k],
+                    weighted_hessian[k] if weight is not None else target[k],
+                )
+                for k in range(len(q))
+            ]
+            energies, hessians = zip(*sums, strict=True)
+            return np.array(energies), np.array(sum(hessians))
 
         def set_block(rows: slice) -> tuple[FloatArray, float]:
             energy = np.empty(len(q))
@@ -450,6 +473,10 @@ class _Noise:
     round: int
     size: float
 
+    def source(self, k: int) -> tuple[object, ...]:
+        """Return what the compiled kernels compute the noise of output k from."""
+        return *self.draws.source(self.round, k), self.size
+
     def block(self, k: int, hessian: FloatArray, rows: slice) -> FloatArray:
         """Return the noise of a block of samples of output k, given their Hessians."""
         return self.draws.noise(self.round, k, rows, hessian, self.size)
@@ -464,6 +491,9 @@ def _product(a: FloatArray, b: FloatArray) -> float:
 def add_predictions(learner: Learner, eta: float, h: FloatArray | None, F: FloatArray, threads: Threads) -> None:
     """Add the predictions of a learner to the scores of its output, of shape (n,), and put them into h, if given."""
     leaf, values = learner.leaf, learner.values
+    if threads.passes is not None and leaf is not None and F.dtype == values.dtype == np.float32:
+        threads.passes.add_predictions(leaf, values, eta, h, F)
+        return
     compiled = None if leaf is None else threads.kernels(leaf)
 
     def add_block(rows: slice) -> None:

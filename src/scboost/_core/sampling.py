@@ -79,6 +79,10 @@ class Draws:
         noise *= noise.dtype.type(size)
         return np.asarray(noise)
 
+    def source(self, round_: int, output: int) -> tuple[npt.NDArray[np.uint32], FloatArray | None, FloatArray, int]:
+        """Return the keys, the scale, the table of normal numbers and the stream that :meth:`noise` combines."""
+        return self._keys, self._scale, _NORMAL, int(_stream_key(self._seed, round_, output))
+
     def sample(self, round_: int, share: float) -> FloatArray:
         """Return 1 for a random share of the rows and 0 for the others, of shape (n,)."""
         return np.asarray(self._draw(round_, -1, _ALL) < share * 2.0**32, dtype=np.float64)

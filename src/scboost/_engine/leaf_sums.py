@@ -21,6 +21,12 @@ def leaf_sums(
 
     By blocks, whose conversion to float64 stays in cache.
     """
+    passes = threads.passes
+    if passes is not None and len(vectors) == 2 and all(v.dtype == np.float32 for v in vectors):
+        out = np.empty((2, n_leaves))
+        weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+        passes.leaf_sums(leaf, *vectors, weight, out)
+        return out
 
     def add_up(rows: slice) -> FloatArray:
         weight = None if sample_weight is None else sample_weight[rows]

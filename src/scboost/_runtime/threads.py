@@ -65,10 +65,13 @@ class Threads:
     ----------
     n_threads : int
         Number of threads.
+    passes : module or None
+        :mod:`scboost._engine.native.passes`, set for fits with the native engine.
     """
 
     def __init__(self, n_threads: int = 1, kernels: ModuleType | None = None) -> None:
         self.n_threads, self._kernels = n_threads, kernels
+        self.passes: ModuleType | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     def kernels(self, leaf: npt.NDArray[Any] | None = None) -> Any:
@@ -79,6 +82,13 @@ class Threads:
     def load_kernels(self, n_samples: int) -> None:
         """Load the compiled kernels if there are enough samples."""
         self._kernels = self._kernels or load_kernels(n_samples)
+
+    def load_passes(self, n_samples: int) -> None:
+        """Load the passes of the native engine, which use one thread, unless several would be faster."""
+        if self.n_threads < _FEWEST_THREADS or n_samples < _THREADED:
+            from scboost._engine.native import passes
+
+            self.passes = passes
 
     def map_blocks(self, function: Callable[[slice], _T], n: int, size: int | None = None) -> list[_T]:
         """Call a function for every block of samples.

@@ -52,6 +52,8 @@ class Loss(ABC):
         If the constant step that minimises the loss of a group of samples is a quantile of ``y - raw``: which one.
     line_search : LineSearch or None
         Exact minimiser of the loss along a constant step, used in place of a Newton step.
+    kernel : str
+        Name of the compiled kernel of a built-in loss; empty if there is none.
     """
 
     link: Link = IDENTITY
@@ -63,6 +65,7 @@ class Loss(ABC):
     supports_weighting: bool = True
     residual_quantile: float | None = None
     line_search: LineSearch | None = None
+    kernel: str = ""
 
     def __repr__(self) -> str:
         own = ", ".join(f"{name}={getattr(self, name, '?')!r}" for name in inspect.signature(type(self)).parameters)

@@ -20,6 +20,7 @@ class LogisticLoss(Loss):
 
     n_classes = 2
     link = LogitLink()
+    kernel = "logistic"
     unit_dispersion = True
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
@@ -99,6 +100,7 @@ class SoftmaxLoss(Loss):
     """
 
     link = SoftmaxLink()
+    kernel = "softmax"
 
     def __init__(self, n_classes: int) -> None:
         self.n_outputs = self.n_classes = n_classes

@@ -16,6 +16,7 @@ class SquaredLoss(Loss):
 
     translation_invariant = True
     constant_hessian = True
+    kernel = "squared"
 
     def check_target(self, y: FloatArray, name: str) -> None:
         check_range(y, name)

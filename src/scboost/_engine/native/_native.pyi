@@ -92,3 +92,65 @@ class Forest:
         what: What,
         pool: Pool | None,
     ) -> npt.NDArray[Any]: ...
+
+def logistic(
+    y: npt.NDArray[np.float32],
+    F: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    r: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+) -> tuple[float, float]: ...
+def softmax(
+    y: npt.NDArray[np.float32],
+    F: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    r: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+) -> tuple[float, float]: ...
+def squared(
+    y: npt.NDArray[np.float32],
+    F: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    r: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+) -> tuple[float, float]: ...
+def metric_products(
+    H: npt.NDArray[np.float32],
+    r: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    out: npt.NDArray[np.float64],
+) -> None: ...
+def subtract_combination(
+    r: npt.NDArray[np.float32],
+    c: npt.NDArray[np.float32],
+    H: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32] | None,
+    out: npt.NDArray[np.float32],
+) -> None: ...
+def set_target(
+    q: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    keys: npt.NDArray[np.uint32] | None,
+    scale: npt.NDArray[np.float32] | None,
+    table: npt.NDArray[np.float32] | None,
+    stream: int,
+    size: float,
+    target: npt.NDArray[np.floating],
+    weighted: npt.NDArray[np.floating],
+) -> tuple[float, float]: ...
+def leaf_sums(
+    leaf: npt.NDArray[np.integer],
+    a: npt.NDArray[np.float32],
+    b: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    out: npt.NDArray[np.float64],
+) -> None: ...
+def add_predictions(
+    leaf: npt.NDArray[np.integer],
+    values: npt.NDArray[np.float32],
+    eta: float,
+    h: npt.NDArray[np.float32] | None,
+    F: npt.NDArray[np.float32],
+) -> None: ...

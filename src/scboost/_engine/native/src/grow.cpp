@@ -462,6 +462,9 @@ class Growth {
     for_codes(g, [&](std::uint32_t i) { out[i] = Sum{}; });
   }
 
+  // Whether the Hessian of a node is too small for two children.
+  bool is_final(const Node& node) const { return !(node.sum.h >= 2 * floor_); }
+
   // Visits the sums by code of the nodes of a job for the features of a group: begin(node, first), then
   // see(node, entries, feature, first) for each feature.
   template <class See, class Begin>
@@ -477,12 +480,13 @@ class Growth {
         Sum* rest = histogram(*large, g);
         for_codes(g, [&](std::uint32_t i) { rest[i] = rest[i] - sums[i]; });
       }
-      see_histogram(small, slots, sums, true, see);
-    } else {
+      if (!is_final(small)) see_histogram(small, slots, sums, true, see);
+    } else if (!is_final(small) || (large != nullptr && large->histogram >= 0)) {
       see_samples(small, g, large != nullptr && large->histogram >= 0 ? histogram(*large, g) : nullptr, true, see);
     }
     if (large == nullptr) return;
     begin(*large, false);
+    if (is_final(*large)) return;
     if (large->histogram >= 0) {
       see_histogram(*large, slots, histogram(*large, g), false, see);
     } else {
@@ -538,6 +542,7 @@ class Growth {
       s.pairs[i] = {static_cast<double>(pairs[i].g), static_cast<double>(pairs[i].h)};
     }
     if (subtract_from != nullptr) subtract_samples(s.words.data(), pairs, m, slots, subtract_from);
+    if (is_final(node)) return;
     for (std::uint32_t k = 0; k < slots.count; ++k) {
       if (node.may && !(*node.may)[slots.feature[k]]) continue;
       const Feature& f = bins_.features[slots.feature[k]];

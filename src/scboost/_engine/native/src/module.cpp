@@ -322,8 +322,11 @@ nb::object predict(const scb::Forest& forest, const scb::Samples& X, const std::
 
 }  // namespace
 
+void bind_rounds(nb::module_& m);
+
 NB_MODULE(_native, m) {
   m.doc() = "Compiled kernels of scboost.";
+  bind_rounds(m);
 
   nb::class_<scb::Pool>(m, "Pool").def(nb::init<int>(), "n_threads"_a).def_prop_ro("n_threads", &scb::Pool::n_threads);
 

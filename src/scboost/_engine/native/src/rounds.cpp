@@ -1,0 +1,284 @@
+#include "rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace scb {
+namespace {
+
+constexpr std::size_t kBlock = 1 << 10;  // samples whose sums are in float or in order; a few vectors fit into cache
+constexpr std::size_t kLanes = 8;        // partial sums, so that several samples are added at a time
+constexpr float kMinHessian = 1e-16f;    // as in XGBoost
+
+// exp(x) to 2 units in the last place, for x <= 0; without branches, so that compilers vectorise it. NaN is taken for a
+// small number.
+SCB_INLINE float exp_negative(float x) {
+  x = x > -87.0f ? x : -87.0f;
+  const float shifted = x * 1.44269504f + 12582912.0f;  // rounds to the nearest integer, in the low bits
+  const float k = shifted - 12582912.0f;
+  const float y = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * y + 1.3981999507e-3f;
+  p = p * y + 8.3334519073e-3f;
+  p = p * y + 4.1665795894e-2f;
+  p = p * y + 1.6666665459e-1f;
+  p = p * y + 5.0000001201e-1f;
+  p = p * y * y + y + 1.0f;
+  const std::uint32_t power = static_cast<std::uint32_t>(static_cast<std::int32_t>(k) + 127) << 23;
+  float scale;
+  std::memcpy(&scale, &power, sizeof scale);
+  return p * scale;
+}
+
+// log(1 + e) for e from 0 to 1, by the series of the area hyperbolic tangent.
+SCB_INLINE float log_one_plus(float e) {
+  const float s = e / (2.0f + e), q = s * s;
+  float p = 1.0f / 15;
+  p = p * q + 1.0f / 13;
+  p = p * q + 1.0f / 11;
+  p = p * q + 1.0f / 9;
+  p = p * q + 1.0f / 7;
+  p = p * q + 1.0f / 5;
+  p = p * q + 1.0f / 3;
+  return 2.0f * s * (p * q + 1.0f);
+}
+
+// Calls visit(first, count) for the blocks of n samples.
+template <class Visit>
+void for_blocks(std::size_t n, const Visit& visit) {
+  for (std::size_t first = 0; first < n; first += kBlock) visit(first, std::min(kBlock, n - first));
+}
+
+double add_up(const float* a, std::size_t count) {
+  double lanes[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::size_t k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(a[i + k]);
+  for (; i < count; ++i) lanes[0] += static_cast<double>(a[i]);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+double add_up(const float* a, const double* weight, std::size_t count) {
+  double lanes[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::size_t k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(a[i + k]) * weight[i + k];
+  for (; i < count; ++i) lanes[0] += static_cast<double>(a[i]) * weight[i];
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+// Inner product of a block, in float.
+float dot(const float* a, const float* b, std::size_t count) {
+  float lanes[2 * kLanes] = {};
+  std::size_t i = 0;
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes)
+    for (std::size_t k = 0; k < 2 * kLanes; ++k) lanes[k] += a[i + k] * b[i + k];
+  for (; i < count; ++i) lanes[0] += a[i] * b[i];
+  float sum = 0;
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+void add_losses(const float* losses, const double* weight, std::size_t first, std::size_t count, LossSums& sums) {
+  if (weight == nullptr) {
+    sums.loss += add_up(losses, count);
+    sums.weight += static_cast<double>(count);
+  } else {
+    sums.loss += add_up(losses, weight + first, count);
+    double total = 0;
+    for (std::size_t i = 0; i < count; ++i) total += weight[first + i];
+    sums.weight += total;
+  }
+}
+
+}  // namespace
+
+LossSums logistic(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian) {
+  LossSums sums;
+  float losses[kBlock];
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    const float *yb = y + first, *Fb = F + first;
+    float *rb = r + first, *hb = hessian + first;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = Fb[i], size = x < 0 ? -x : x;
+      const float e = exp_negative(-size), share = 1.0f / (1.0f + e), rest = e * share;  // the larger and smaller p
+      const float h = rest * share, invalid = x - x;  // 0, or NaN
+      rb[i] = (x >= 0 ? (yb[i] - 1.0f) + rest : yb[i] - rest) + invalid;
+      hb[i] = (h < kMinHessian ? kMinHessian : h) + invalid;
+      losses[i] = ((x > 0 ? x : 0.0f) - yb[i] * x) + log_one_plus(e);
+    }
+    add_losses(losses, weight, first, count, sums);
+  });
+  return sums;
+}
+
+LossSums softmax(const float* y, const float* F, const double* weight, std::size_t n, std::size_t K, float* r,
+                 float* hessian) {
+  LossSums sums;
+  float losses[kBlock], most[kBlock], total[kBlock];
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    std::copy(F + first, F + first + count, most);
+    for (std::size_t k = 1; k < K; ++k)
+      for (std::size_t i = 0; i < count; ++i) most[i] = F[k * n + first + i] > most[i] ? F[k * n + first + i] : most[i];
+    std::fill(total, total + count, 0.0f);
+    for (std::size_t k = 0; k < K; ++k)
+      for (std::size_t i = 0; i < count; ++i) {
+        const float d = F[k * n + first + i] - most[i], e = exp_negative(d) + (d - d);
+        r[k * n + first + i] = e;
+        total[i] += e;
+      }
+    for (std::size_t i = 0; i < count; ++i) {
+      const float label = y[first + i];
+      const bool known = label >= 0.0f && label < static_cast<float>(K);
+      const float own = known ? F[static_cast<std::size_t>(label) * n + first + i] : most[i];
+      losses[i] = std::log(total[i]) + (most[i] - own);
+      total[i] = 1.0f / total[i];
+    }
+    for (std::size_t k = 0; k < K; ++k)
+      for (std::size_t i = 0; i < count; ++i) {
+        const float p = r[k * n + first + i] * total[i], h = 2.0f * p * (1.0f - p);
+        hessian[k * n + first + i] = h < kMinHessian ? kMinHessian : h;
+        r[k * n + first + i] = (y[first + i] == static_cast<float>(k) ? 1.0f : 0.0f) - p;
+      }
+    add_losses(losses, weight, first, count, sums);
+  });
+  return sums;
+}
+
+LossSums squared(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian) {
+  LossSums sums;
+  float losses[kBlock];
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float d = y[first + i] - F[first + i];
+      r[first + i] = d;
+      hessian[first + i] = 1.0f;
+      losses[i] = d * d / 2;
+    }
+    add_losses(losses, weight, first, count, sums);
+  });
+  return sums;
+}
+
+void metric_products(const float* H, std::size_t t, std::size_t stride, const float* r, const float* hessian,
+                     const double* weight, std::size_t n, double* out) {
+  const std::size_t width = t + 1;
+  std::fill(out, out + width * width, 0.0);
+  std::vector<float> scaled(kBlock), metric(kBlock), residual(kBlock);
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float w = weight == nullptr ? 1.0f : static_cast<float>(weight[first + i]);
+      metric[i] = hessian[first + i] * w;
+      residual[i] = r[first + i] * w;
+      scaled[i] = r[first + i] / hessian[first + i];
+    }
+    out[width * width - 1] += static_cast<double>(dot(residual.data(), scaled.data(), count));
+    for (std::size_t a = 0; a < t; ++a) {
+      const float* h = H + a * stride + first;
+      for (std::size_t i = 0; i < count; ++i) scaled[i] = h[i] * metric[i];
+      for (std::size_t b = 0; b <= a; ++b)
+        out[a * width + b] += static_cast<double>(dot(scaled.data(), H + b * stride + first, count));
+      out[a * width + t] += static_cast<double>(dot(h, residual.data(), count));
+    }
+  });
+  for (std::size_t a = 0; a < t; ++a)
+    for (std::size_t b = 0; b < a; ++b) out[b * width + a] = out[a * width + b];
+}
+
+void subtract_combination(const float* r, const float* c, const float* H, std::size_t t, std::size_t stride,
+                          const float* hessian, std::size_t n, float* out) {
+  float p[kBlock];
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    std::fill(p, p + count, 0.0f);
+    for (std::size_t a = 0; a < t; ++a) {
+      const float* h = H + a * stride + first;
+      for (std::size_t i = 0; i < count; ++i) p[i] += c[a] * h[i];
+    }
+    if (hessian != nullptr)
+      for (std::size_t i = 0; i < count; ++i) p[i] *= hessian[first + i];
+    for (std::size_t i = 0; i < count; ++i) out[first + i] = r[first + i] - p[i];
+  });
+}
+
+template <class T>
+TargetSums set_target(const float* q, const float* hessian, const double* weight, const Noise& noise, std::size_t n,
+                      T* target, T* weighted) {
+  TargetSums sums;
+  float v[kBlock], z[kBlock];
+  std::uint32_t place[kBlock];
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    std::copy(q + first, q + first + count, v);
+    if (noise.keys != nullptr) {
+      for (std::size_t i = 0; i < count; ++i) {
+        std::uint32_t x = noise.keys[first + i] ^ noise.stream;
+        x = (x ^ (x >> 16)) * 0x7FEB352Du;
+        x = (x ^ (x >> 15)) * 0x846CA68Bu;
+        place[i] = (x ^ (x >> 16)) >> 20;
+      }
+      for (std::size_t i = 0; i < count; ++i) z[i] = noise.table[place[i]];
+      if (noise.scale != nullptr)
+        for (std::size_t i = 0; i < count; ++i) z[i] *= noise.scale[first + i];
+      for (std::size_t i = 0; i < count; ++i) v[i] += std::sqrt(hessian[first + i]) * z[i] * noise.size;
+    }
+    double energy[kLanes] = {}, total[kLanes] = {};
+    for (std::size_t i = 0; i < count; ++i) {
+      const double w = weight == nullptr ? 1.0 : weight[first + i], x = static_cast<double>(v[i]);
+      const double h = static_cast<double>(hessian[first + i]) * w;
+      target[first + i] = static_cast<T>(x * w);
+      if (weight != nullptr) weighted[first + i] = static_cast<T>(h);
+      energy[i % kLanes] += x * x * w;
+      total[i % kLanes] += h;
+    }
+    double block = 0, mass = 0;
+    for (std::size_t k = 0; k < kLanes; ++k) block += energy[k], mass += total[k];
+    sums.energy += block;
+    sums.hessian += mass;
+  });
+  return sums;
+}
+
+template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, float*, float*);
+template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, double*, double*);
+
+template <class Leaf>
+void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
+               std::size_t n, double* out) {
+  std::vector<Sum> sums(n_leaves);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double w = weight == nullptr ? 1.0 : weight[i];
+    Sum& sum = sums[leaf[i]];
+    sum.g += static_cast<double>(a[i]) * w;
+    sum.h += static_cast<double>(b[i]) * w;
+  }
+  for (std::size_t k = 0; k < n_leaves; ++k) {
+    out[k] = sums[k].g;
+    out[n_leaves + k] = sums[k].h;
+  }
+}
+
+template <class Leaf>
+void add_predictions(const Leaf* leaf, const float* values, float eta, std::size_t n, float* h, float* F) {
+  if (h == nullptr) {
+    for (std::size_t i = 0; i < n; ++i) F[i] += eta * values[leaf[i]];
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    h[i] = values[leaf[i]];
+    F[i] += eta * h[i];
+  }
+}
+
+#define SCB_FOR_LEAF(Leaf)                                                                                       \
+  template void leaf_sums(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double*); \
+  template void add_predictions(const Leaf*, const float*, float, std::size_t, float*, float*);
+SCB_FOR_LEAF(std::uint8_t)
+SCB_FOR_LEAF(std::uint16_t)
+SCB_FOR_LEAF(std::int32_t)
+#undef SCB_FOR_LEAF
+
+}  // namespace scb

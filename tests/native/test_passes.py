@@ -1,0 +1,119 @@
+"""Passes of every round: equal to NumPy's up to rounding."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+pytest.importorskip("scboost._engine.native._native")
+
+from scboost._core.history import History
+from scboost._core.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from scboost._core.sampling import Draws
+from scboost._engine.native import passes
+from scboost._runtime.threads import SERIAL, Threads
+
+N = 5000  # several blocks
+COMPILED = Threads()
+COMPILED.load_passes(N)
+
+
+def vectors(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def weights(kind):
+    w = np.random.default_rng(1).uniform(0, 2, N)
+    w[::5] = 0
+    return {"none": None, "weights": w}[kind]
+
+
+@pytest.mark.parametrize("kind", ["none", "weights"])
+@pytest.mark.parametrize("scale", [0.1, 3.0, 40.0])
+@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(4), SquaredLoss()], ids=str)
+def test_derivatives_and_losses_are_those_of_the_loss(loss, scale, kind):
+    K, w = loss.n_outputs, weights(kind)
+    F = vectors(K, N) * np.float32(scale)
+    y = np.random.default_rng(2).integers(max(loss.n_classes, 2), size=N).astype(np.float32)
+    r, hessian = np.empty_like(F), np.empty_like(F)
+    total, mass = getattr(passes, loss.kernel)(y, F, w, r, hessian)
+    gradient, expected = loss.gradient_hessian(y.astype(float), F.astype(float))
+    np.testing.assert_allclose(r, -gradient, rtol=2e-6, atol=2e-7)
+    np.testing.assert_allclose(hessian, expected, rtol=1e-5, atol=5e-7)  # 1 - p in float32
+    losses = loss.pointwise_loss(y.astype(float), F.astype(float))
+    np.testing.assert_allclose(total, np.average(losses, weights=w) * mass, rtol=1e-6)
+    np.testing.assert_allclose(mass, N if w is None else w.sum())
+
+
+@given(arrays(np.float32, (1, 17), elements=st.floats(width=32)))
+def test_logistic_derivatives_of_any_scores_are_probabilities_or_not_a_number(F):
+    y = np.arange(17, dtype=np.float32) % 2
+    r, hessian = np.empty_like(F), np.empty_like(F)
+    passes.logistic(y, F, None, r, hessian)
+    finite = np.isfinite(F[0])
+    assert (np.abs(r[0, finite]) <= 1).all()
+    assert ((hessian[0, finite] > 0) & (hessian[0, finite] <= 0.25 + 1e-7)).all()
+    assert np.isnan(r[0, ~finite]).all()
+
+
+@pytest.mark.parametrize("kind", ["none", "weights"])
+@pytest.mark.parametrize("t", [0, 1, 7])
+def test_projection_is_that_of_numpy(t, kind):
+    w, r = weights(kind), vectors(N)
+    hessian = np.abs(vectors(N, seed=3)) + np.float32(0.1)
+    history = History(N, capacity=8, dtype=np.float32, sample_weight=w)
+    for h in vectors(t, N, seed=4):
+        history.append(h)
+    plain, compiled = (history.local_sums(r, hessian, threads) for threads in (SERIAL, COMPILED))
+    np.testing.assert_allclose(compiled, plain, rtol=1e-4, atol=1e-5 * np.abs(plain).max(initial=0))
+    c = np.arange(t) / 3
+    out = np.empty((2, N), dtype=np.float32)
+    for threads, place in zip((SERIAL, COMPILED), out, strict=True):
+        history._subtract(r, c, hessian, place, threads)
+    np.testing.assert_allclose(out[1], out[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["none", "weights"])
+@pytest.mark.parametrize("explores", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_targets_are_those_of_numpy(dtype, explores, kind):
+    w, q = weights(kind), vectors(N)
+    hessian = np.abs(vectors(N, seed=3)) + np.float32(0.1)
+    draws = Draws(np.random.default_rng(0).integers(2**63, size=N).astype(np.uint64), 5, w)
+    source = (*draws.source(3, 0), 0.7) if explores else (None, None, None, 0, 0.0)
+    target, weighted = np.empty(N, dtype), np.empty(N, dtype)
+    energy, mass = passes.set_target(q, hessian, w, *source, target, weighted)
+    v = q.astype(float) + (draws.noise(3, 0, slice(None), hessian, 0.7) if explores else 0.0)
+    every = np.ones(N) if w is None else w
+    np.testing.assert_allclose(target, v * every, rtol=1e-5, atol=1e-6)
+    if w is not None:
+        np.testing.assert_allclose(weighted, hessian * every, rtol=1e-6)
+    np.testing.assert_allclose([energy, mass], [(v**2 * every).sum(), (hessian * every).sum()], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["none", "weights"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
+def test_leaf_sums_and_predictions_are_those_of_numpy(dtype, kind):
+    w = weights(kind)
+    leaf = np.random.default_rng(0).integers(50, size=N).astype(dtype)
+    a, b, values, F = vectors(N), vectors(N, seed=1), vectors(50), vectors(N, seed=2)
+    out = np.empty((2, 50))
+    passes.leaf_sums(leaf, a, b, w, out)
+    every = np.ones(N) if w is None else w
+    expected = [np.bincount(leaf, weights=v * every, minlength=50) for v in (a, b)]
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+    for h in (None, np.empty(N, dtype=np.float32)):
+        own = F.copy()
+        passes.add_predictions(leaf, values, 0.3, h, own)
+        np.testing.assert_array_equal(own, F + np.float32(0.3) * values[leaf])
+        if h is not None:
+            np.testing.assert_array_equal(h, values[leaf])
+
+
+def test_leaves_that_do_not_exist_are_refused():
+    leaf, values = np.array([0, 3], dtype=np.uint8), vectors(3)
+    with pytest.raises(ValueError, match="length"):
+        passes.add_predictions(leaf, values, 0.1, None, vectors(2))
+    with pytest.raises(ValueError, match="length"):
+        passes.leaf_sums(leaf, vectors(2), vectors(2), None, np.empty((2, 3)))
