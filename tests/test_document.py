@@ -271,6 +271,21 @@ def test_statistics_of_nodes_are_finite(name, value):
         document.check()
 
 
+def test_a_leaf_that_is_split_by_category_is_refused():
+    document = Document.of(trained("categories")[0])
+    document.trees[0]["split_type"][np.flatnonzero(document.trees[0]["left_children"] == -1)[0]] = 1
+    with pytest.raises(ValueError, match="a leaf is split by category"):
+        document.check()
+
+
+def test_ids_are_the_places_of_the_trees():
+    """XGBoost stores a tree under its id: a repeated id leaves a null pointer."""
+    document = Document.of(trained()[0])
+    document.trees[1]["id"] = 0
+    with pytest.raises(ValueError, match="in tree 1, id is 0"):
+        document.check()
+
+
 def test_a_tree_too_deep_for_recursion_is_refused():
     m = 5000
     tree = _complete(np.zeros(m, np.float32))

@@ -30,7 +30,7 @@ def test_mutated_files_are_rejected_or_correct(tmp_path):
         assert sum(sum(outcome.values()) for outcome in figures["outcomes"].values()) == n_mutants
         assert done.stdout.startswith(b"%d mutants" % n_mutants)
     outcomes = figures["outcomes"]
-    assert {"bytes", "own, resealed", "structure, resealed", "values, resealed"} <= set(outcomes)
+    assert {"bytes", "meaning, resealed", "own, resealed", "structure, resealed", "values, resealed"} <= set(outcomes)
     assert sum(outcome.get("sound", 0) for outcome in outcomes.values()) > 5
 
 
@@ -63,6 +63,20 @@ def test_fuzzing_detects_a_reader_without_checks(binary, monkeypatch):
         fuzz.judge(binary, data, sealed=False)
     with pytest.raises(AssertionError, match="XGBoost reads another model"):
         fuzz.judge(binary, data, sealed=True)
+
+
+def test_shap_values_unlike_those_of_xgboost_would_be_found(monkeypatch):
+    counts = next(original for original in fuzz.originals() if original.name == "counts")
+    document = Document.decode(counts.files[0])
+    document.trees[0]["sum_hessian"][0] *= -1
+    attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
+    data = document.with_learner(attributes=attributes).encode()
+    assert fuzz.judge(counts, data, sealed=True) == "refused"
+    monkeypatch.setattr("scboost.xgb.ensemble.check_covers", lambda _: None)
+    document.trees[0]["sum_hessian"][0] *= 1e-3
+    attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
+    with pytest.raises(AssertionError, match="SHAP: XGBoost reads another model"):
+        fuzz.judge(counts, document.with_learner(attributes=attributes).encode(), sealed=True)
 
 
 def test_an_unknown_failure_is_a_violation(binary, monkeypatch):

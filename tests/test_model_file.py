@@ -5,6 +5,7 @@ import copy
 import functools
 import importlib.util
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -405,6 +406,27 @@ def test_a_file_that_contradicts_itself_is_refused(name, tmp_path):
     case, change, problem = CONTRADICTIONS[name]
     (tmp_path / "forged.ubj").write_bytes(resealed(_forged(case, change)))
     with pytest.raises(ValueError, match=problem):
+        load_model(tmp_path / "forged.ubj")
+
+
+@pytest.mark.parametrize("case", ["binary", "classes", "far away", "poisson", "categories"])
+def test_the_intercept_is_one_number_that_old_versions_read(case, tmp_path):
+    """XGBoost before 3.1 takes brackets, a tenth digit and "E+1" for 0.5, without a word."""
+    model, X = fitted(case)
+    model.save_model(tmp_path / "a.json")
+    text = json.loads((tmp_path / "a.json").read_text())["learner"]["learner_model_param"]["base_score"]
+    assert re.fullmatch(r"-?\d\.\d{8}E-?\d+", text)
+    margin = xgb.Booster(model_file=tmp_path / "a.json").predict(native_rows(model, X), output_margin=True)
+    raw = model._raw_scores(X)
+    np.testing.assert_allclose(margin.reshape(raw.T.shape), raw.T, atol=2e-6 * (1 + np.abs(raw).max()))
+
+
+def test_covers_that_do_not_add_up_are_refused(tmp_path):
+    """SHAP values would depend on where the intercept is."""
+    document = copy.deepcopy(_forged("classes", lambda own: own))
+    document.trees[0]["sum_hessian"][0] *= -1
+    (tmp_path / "forged.ubj").write_bytes(resealed(document))
+    with pytest.raises(ValueError, match="the covers of two children do not add up"):
         load_model(tmp_path / "forged.ubj")
 
 

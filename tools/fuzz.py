@@ -6,8 +6,9 @@ time; one that dies, hangs or raises anything else is counted as a violation, wi
 the same mutants and versions.
 
 What is right? A mutant whose checksum was left alone must predict what the original predicts, to the bit. One that was
-resealed, as a forger would, must be a sound model: finite scores, the same from scboost and from plain XGBoost, and it
-survives another saving.
+resealed, as a forger would, must be a sound model: in every method (predictions, stages, leaves, SHAP values, exports,
+diagnostics) it says what plain XGBoost says of the same file, and it survives another saving. ``fuzz_meaning`` has the
+mutants that change what a file means and leave its form intact.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from typing import Any
 
 import numpy as np
 import xgboost
+from scipy import sparse
 
+import fuzz_meaning
 from figures import arguments, described, finish, write
-from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, tree_matrix
 from scboost._model import file
 from scboost._model.document import Document
 from scboost.estimators import model_file
@@ -133,6 +136,9 @@ def originals() -> list[Original]:
         "regression": (SCBoostRegressor(**small, loss="huber", **weighing), X, y + 100),
         "own loss": (SCBoostRegressor(**small, loss=_OwnLoss(0.5)), X, y),
         "counts": (SCBoostRegressor(**small, loss="poisson"), X, np.abs(y)),
+        "quantiles": (SCBoostRegressor(**small, loss="quantile", quantile=[0.1, 0.9]), X, y + 1000),
+        "sparse": (SCBoostRegressor(**small), sparse.csr_matrix(np.where(X > 0.5, X, 0)), y - 1e6),
+        "names": (SCBoostRegressor(**small), pd.DataFrame(X, columns=["a", "b", "c", "d"]), y),
         "dropped": (SCBoostClassifier(**{**small, "n_estimators": 4}, early_stopping=True), X, rng.random(120) > 0.5),
     }
     found = []
@@ -163,11 +169,15 @@ def mutate(rng: np.random.Generator, known: list[Original]) -> tuple[str, Origin
     """Return the kind of a mutant, what it was made from, its bytes, and whether its checksum was made to fit."""
     original = known[rng.integers(len(known))]
     as_json = int(rng.integers(2))
-    kind = ("bytes", "values", "structure", "own")[rng.choice(4, p=[0.3, 0.25, 0.25, 0.2])]
+    kind = ("bytes", "values", "structure", "own", "meaning")[rng.choice(5, p=[0.1, 0.15, 0.15, 0.2, 0.4])]
     if kind == "bytes":
         other = known[rng.integers(len(known))].files[as_json]
         return kind, original, mutate_bytes(rng, original.files[as_json], other), False
     document = Document(pickle.loads(original.copy))  # noqa: S301 - our own, and faster than copy.deepcopy
+    if kind == "meaning":
+        donor = Document(pickle.loads(known[rng.integers(len(known))].copy))  # noqa: S301 - our own
+        data = fuzz_meaning.mutate(rng, document, donor, as_json=bool(as_json))
+        return kind, original, data, True
     change = {"values": change_value, "structure": change_structure, "own": _change_own}[kind]
     for _ in range(1 + rng.geometric(0.6)):
         change(rng, document)
@@ -322,7 +332,7 @@ def _change_own(rng: np.random.Generator, document: Document) -> None:
 # --- judgement -------------------------------------------------------------------------------------------------------
 
 
-def judge(original: Original, data: bytes, *, sealed: bool) -> str:
+def judge(original: Original, data: bytes, *, sealed: bool, thorough: bool = False) -> str:
     """Load a mutant: "refused", "same" or "sound"; anything else is an AssertionError or another exception."""
     try:
         model = model_file.from_document(file.parse(data), original.loss)
@@ -333,24 +343,73 @@ def judge(original: Original, data: bytes, *, sealed: bool) -> str:
         scores = raw_scores(model, original.X)
         assert np.array_equal(scores, original.scores), "a damaged file is another model"  # noqa: S101
         return "same"
-    return _judge_forgery(model, data, original.loss)
-
-
-def _judge_forgery(model: Any, data: bytes, loss: Loss | None) -> str:
     document = Document.decode(data)
-    X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
-    ensemble = model.__fitted_model__().ensemble
-    ensemble.n_jobs = 1
-    scores = ensemble.scores(X).T
-    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
     native = xgboost.Booster({"nthread": 1})
     native.load_model(bytearray(data))
-    margin = native.inplace_predict(X, predict_type="margin", validate_features=False).reshape(scores.shape)
-    size = 1 + np.abs(scores).max() + np.abs(ensemble.intercept).max()
-    assert np.allclose(margin, scores, rtol=1e-4, atol=1e-5 * size), "XGBoost reads another model"  # noqa: S101
-    again = model_file.from_document(file.parse(_document(model).encode()), loss)
-    assert np.array_equal(again.__fitted_model__().ensemble.scores(X).T, scores), "saving changes the model"  # noqa: S101
+    try:
+        X = encode_features(model, original.X)
+    except ValueError:  # other features than those of the original: take numbers
+        X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
+        _judge_matrix(model, native, document, X)
+    else:
+        _judge_methods(model, original.X, native, document, X)
+        if thorough:
+            _judge_diagnostics(model, original.X, native, document, X)
+    again = model_file.from_document(file.parse(_document(model).encode()), original.loss)
+    scores = [fitted.__fitted_model__().ensemble.scores(X) for fitted in (model, again)]
+    assert np.array_equal(*scores), "saving changes the model"  # noqa: S101
     return "sound"
+
+
+def _size(document: Document) -> float:
+    """Largest raw score that the native model could have, which float32 is relative to."""
+    leaves = [np.abs(tree["split_conditions"][tree["left_children"] == -1]).max() for tree in document.trees]
+    return float(1e-6 + np.abs(document.base_margin()).max() + sum(leaves))
+
+
+def _close(found: Any, wanted: Any, size: float, what: str) -> None:
+    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
+    same = np.allclose(found, wanted.reshape(found.shape), rtol=0, atol=1e-5 * size, equal_nan=True)
+    assert same, f"{what}: XGBoost reads another model"  # noqa: S101
+
+
+def _judge_matrix(model: Any, native: Any, document: Document, X: Any) -> None:
+    margin = native.predict(xgboost.DMatrix(X, nthread=1), output_margin=True, validate_features=False)
+    scores = model.__fitted_model__().ensemble.scores(X).T
+    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
+    _close(scores, margin, _size(document), "scores")
+
+
+def _judge_methods(model: Any, rows: Any, native: Any, document: Document, X: Any) -> None:
+    """Compare what the public methods say of samples with what plain XGBoost says of the same encoded samples."""
+    matrix, size = xgboost.DMatrix(X, nthread=1), _size(document)
+    margin = native.predict(matrix, output_margin=True, validate_features=False)
+    scores = raw_scores(model, rows)
+    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
+    _close(scores, margin, size, "scores")
+    fitted = model.__fitted_model__()
+    wanted = fitted.means(margin.reshape(scores.shape).T.astype(float))
+    found = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
+    spread = 1.0 if hasattr(model, "predict_proba") else size * max(1.0, np.abs(wanted).max() / size)
+    _close(found, wanted, spread, "predictions")
+    stages = [fitted.ensemble.intercept[:, None] + 0 * scores.T, *fitted.staged_raw_scores(rows, 1)]
+    _close(stages[-1].T, margin, size, "stages")
+    assert np.isfinite(stages).all(), "a stage is not finite"  # noqa: S101
+    leaves = native.predict(matrix, pred_leaf=True, validate_features=False)
+    if fitted.ensemble.kept.size:
+        assert np.array_equal(model.apply(rows), leaves.reshape(len(scores), -1)), "other leaves"  # noqa: S101
+    _close(model.shap_values(rows), native.predict(matrix, pred_contribs=True, validate_features=False), size, "SHAP")
+    exported = model.to_xgboost().get_booster()
+    _close(exported.predict(matrix, output_margin=True, validate_features=False), margin, size, "export")
+    assert np.isfinite(model.feature_importances_).all(), "an importance is not finite"  # noqa: S101
+
+
+def _judge_diagnostics(model: Any, rows: Any, native: Any, document: Document, X: Any) -> None:
+    """Compare the sum of the single trees, which reports are made from, with plain XGBoost."""
+    found = tree_matrix(model, rows)
+    margin = native.predict(xgboost.DMatrix(X, nthread=1), output_margin=True, validate_features=False)
+    trees = (found.H * found.column_weights).reshape(len(margin), -1, found.n_outputs)
+    _close(trees.sum(axis=1) + found.intercepts, margin, _size(document), "diagnostics")
 
 
 def one(seed: int, number: int, known: list[Original]) -> tuple[str, str]:
@@ -358,7 +417,7 @@ def one(seed: int, number: int, known: list[Original]) -> tuple[str, str]:
     kind, original, data, sealed = mutate(np.random.default_rng([seed, number]), known)
     label = f"{kind}, resealed" if sealed else kind
     try:
-        return label, judge(original, data, sealed=sealed)
+        return label, judge(original, data, sealed=sealed, thorough=number % 20 == 0)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is a violation
         last = traceback.extract_tb(error.__traceback__)[-1]
         return label, f"violation: {type(error).__name__}: {error!s:.200} ({Path(last.filename).name}:{last.lineno})"

@@ -39,6 +39,7 @@ _DELETED = np.iinfo(np.int32).max  # split index of a node that pruning has take
 _MOST_CATEGORIES = 1 << 24  # beyond, XGBoost could not tell them apart as float32
 _MOST_BITS = 1 << 35  # of the sets of categories, for which XGBoost allocates a bit for each category up to the largest
 _DEEPEST = 4096  # levels of a tree; SHAP values recurse, and take memory by the square of the depth
+_COVER_TOLERANCE = 1e-5  # relative; float32 sums of covers differ by 1e-7
 _MOST_OUTPUTS = 10_000  # of a model with fewer trees than outputs
 _CATEGORICAL = 1  # split type
 
@@ -221,8 +222,9 @@ def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> int:
     features = tree["split_indices"][alive]
     _require(features.min() >= 0 and features.max() < max(d, 1), f"a split is on none of the {d} features")
     _require(bool((tree["default_left"] <= 1).all()), "default_left is neither 0 nor 1")
-    by_category = (tree["left_children"] != LEAF) & (tree["split_type"] == _CATEGORICAL)
+    by_category = tree["split_type"] == _CATEGORICAL
     _require(bool((tree["split_type"] <= 1).all()), "split_type is neither 0 nor 1")
+    _require(not (by_category & (tree["left_children"] == LEAF)).any(), "a leaf is split by category")
     _require(
         bool(np.isfinite(tree["split_conditions"][alive & ~by_category]).all()), "a threshold or leaf is not finite"
     )
@@ -258,6 +260,15 @@ def _check_nodes(tree: Tree, n: int, n_deleted: int) -> BoolArray:
     return np.asarray(alive)
 
 
+def check_covers(tree: Tree) -> None:
+    """Raise a ValueError unless the covers of two children add up to that of their parent, as SHAP values assume."""
+    left, cover = tree["left_children"], tree["sum_hessian"].astype(np.float64)
+    inner = np.flatnonzero(left != LEAF)
+    total = cover[left[inner]] + cover[tree["right_children"][inner]]
+    if (cover < 0).any() or (np.abs(total - cover[inner]) > _COVER_TOLERANCE * cover[inner]).any():
+        raise ValueError("the covers of two children do not add up to that of their parent")
+
+
 def _reached(left: IntArray, right: IntArray) -> int:
     """Count the nodes below the root, itself included, of a tree whose nodes have one parent each."""
     count, depth, level = 1, 0, np.zeros(1, dtype=np.intp)
@@ -278,7 +289,7 @@ def _check_category_splits(tree: Tree, expected: IntArray, table_sizes: IntArray
     _require(bool((tree["categories_nodes"] == expected).all()), "categories_nodes are not the nodes split by category")
     categories, starts, sizes = tree["categories"], tree["categories_segments"], tree["categories_sizes"]
     _require(
-        not len(sizes) or (sizes.min() >= 0 and sizes.max() <= len(categories)),
+        not len(sizes) or (sizes.min() > 0 and sizes.max() <= len(categories)),
         "a set of categories has an impossible size",
     )
     ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -291,8 +302,7 @@ def _check_category_splits(tree: Tree, expected: IntArray, table_sizes: IntArray
     _require(
         bool((categories < np.repeat(most, sizes)).all()), "a split names a category that its feature does not have"
     )
-    filled = starts[sizes > 0]
-    return int(np.maximum.reduceat(categories, filled).sum()) + len(expected) if len(filled) else 0
+    return int(np.maximum.reduceat(categories, starts).sum()) + len(expected) if len(expected) else 0
 
 
 def _table_sizes(tables: Any, d: int) -> IntArray | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scboost._arrays import ArrayLike
+from scboost._model.atomic import write_file
 
 if TYPE_CHECKING:
     from scboost.diagnostics._analysis import Analysis
@@ -54,7 +55,7 @@ class Report:
             Absolute path of the file.
         """
         target = Path(path)
-        target.write_text(self.html(), encoding="utf-8")
+        write_file(target, self.html().encode())
         return target.resolve()
 
 

@@ -14,6 +14,7 @@ from scboost._engine.ensemble import Ensemble
 from scboost._engine.interface import Learner
 from scboost._engine.native import is_available, pool_for
 from scboost._model.document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
+from scboost._model.structure import check_covers
 from scboost._xgboost import import_xgboost
 
 from .engine import feature_types
@@ -197,6 +198,7 @@ class TreeEnsemble(Ensemble):
         agrees = native.equals_but_for_values(expected)
         largest = np.zeros(K)
         for i, (given, made) in enumerate(zip(native.trees, expected.trees, strict=True) if agrees else ()):
+            check_covers(given)
             leaf = leaves(given)
             value = given["split_conditions"][leaf]
             largest[i % K] = max(largest[i % K], np.abs(value).max())
