@@ -88,6 +88,7 @@ while True:
         resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 30), used + (4 << 30)))
         resource.setrlimit(resource.RLIMIT_CPU, (4, 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.alarm(60)  # waiting is not computing
         try:
             use(data)
         except MemoryError:
@@ -257,7 +258,14 @@ class Server:
         source.write(len(data).to_bytes(8, "little") + data)
         source.flush()
         code = int.from_bytes(_pipe(self._process.stdout).read(8), "little", signed=True)
-        named = {0: "predicts", 1: "refuses", 2: "no memory", -24: "hangs", -9: "hangs"}  # SIGXCPU, SIGKILL
+        named = {
+            0: "predicts",
+            1: "refuses",
+            2: "no memory",
+            -24: "hangs",
+            -14: "hangs",
+            -9: "hangs",
+        }  # SIGXCPU, SIGALRM, SIGKILL
         return named.get(code, "crashes")
 
     def close(self) -> None:

@@ -81,7 +81,7 @@ def models() -> dict[str, tuple[Any, Any]]:
 def expected(model: Any, X: Any) -> tuple[list[float], list[float], Any]:
     """Raw scores, predictions as XGBoost's objective returns them, and the matrix that it reads."""
     encoded = encode_features(model, X)
-    scores = model._scores(X).T  # noqa: SLF001
+    scores = model._raw_scores(X).T  # noqa: SLF001
     booster = model.get_booster()
     if isinstance(model, SCBoostClassifier):
         p = model.predict_proba(X)
