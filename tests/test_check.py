@@ -234,6 +234,7 @@ def _first(word):
         (lambda text: text[: text.index("end of trees")], "truncated"),
         (lambda text: text[: text.index("end of parameters")], "truncated"),
         (lambda text: text.replace("split_gain", "\0split_gain", 1), "zero byte"),
+        (lambda text: text.replace("[boosting: gbdt]", "[boosting]", 1), "the line '[boosting]' is not a parameter"),
         (_line("shrinkage", "1e999"), "shrinkage is not finite"),
     ],
 )

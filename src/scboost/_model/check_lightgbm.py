@@ -20,6 +20,7 @@ _LARGEST = int(np.iinfo(np.int32).max)
 _DEEPEST = 4096  # levels of a tree; SHAP values recurse
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|nan)")
+_PARAMETER = re.compile(r"\[[a-z0-9_]+: [^\r\n]*\]")
 _VERSIONS = ("v2", "v3", "v4")
 _OBJECTIVE = re.compile(r"[\w:.,+\- ]*")
 _CATEGORICAL = 1  # bit of decision_type
@@ -84,9 +85,15 @@ def _read(data: bytes) -> tuple[Fields, list[str]]:
 
 
 def _check_footer(text: str) -> None:
+    """Check what follows the trees: LightGBM reads the parameters again, and takes every line for ``[name: value]``."""
     _require(text.startswith("end of trees\n"), "the line 'end of trees' goes on")
-    if "\nparameters:\n" in text:
-        _require("\nend of parameters\n" in text, "the line 'end of parameters' is missing: the file is truncated")
+    _, found, parameters = text.partition("\nparameters:\n")
+    if not found:
+        return
+    parameters, found, _ = parameters.partition("\nend of parameters\n")
+    _require(found, "the line 'end of parameters' is missing: the file is truncated")
+    wrong = next((line for line in parameters.split("\n") if line and _PARAMETER.fullmatch(line) is None), None)
+    _require(wrong is None, f"the line {wrong!r:.60} is not a parameter")
 
 
 def _fields(text: str, first: str | None = None) -> Fields:
