@@ -220,6 +220,7 @@ def _first(word):
         (_line("leaf_value", "1 2"), "leaf_value has 2 entries, not 5"),
         (_line("leaf_value", _first("nan")), "leaf_value is not finite"),
         (_line("leaf_value", _first("1_0")), "is not a number"),
+        (_line("leaf_weight", ""), "leaf_weight has 1 entries, not 5"),
         (_line("threshold", _first("nan")), "a threshold is NaN"),
         (_line("num_cat", "3"), "num_cat is 3"),
         (_line("decision_type", _first("1")), "num_cat is"),

@@ -172,10 +172,10 @@ def _check_tree(fields: Fields, i: int, n_features: int) -> None:
     _require(np.isfinite(_number(fields["shrinkage"], "shrinkage")), "shrinkage is not finite")
     _floats(fields["leaf_value"], "leaf_value", n_leaves)
     for name in ("leaf_weight", "leaf_count"):
-        if fields.get(name):
+        if name in fields and (fields[name] or n_inner):  # a tree of one leaf need not have them
             _floats(fields[name], name, n_leaves)
     for name in ("internal_value", "internal_weight", "internal_count", "split_gain"):
-        if fields.get(name):
+        if name in fields and (fields[name] or n_inner):
             _floats(fields[name], name, n_inner)
     _check_splits(fields, n_inner, n_cat, n_features)
     if fields.get("is_linear", "0") != "0":
