@@ -272,3 +272,16 @@ def test_the_written_file_is_the_returned_text(tmp_path):
     query = export_sql(model, tmp_path / "m.sql", table=("main", "t"), dialect="postgresql", keep=["id"])
     assert query == (tmp_path / "m.sql").read_text()
     assert 'FROM "main"."t" AS source' in query
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "VARCHAR"])
+def test_integer_categories_may_be_stored_as_integers_floats_or_strings(kind):
+    duckdb = pytest.importorskip("duckdb")
+    X = pd.DataFrame({"zip": pd.Categorical(np.arange(300) % 6 + 1000), "x": np.arange(300.0)})
+    model = SCBoostRegressor(**FAST).fit(X, X["zip"].astype(int) % 4 + X["x"] / 300)
+    query = export_sql(model, table="t", keep=["x"])
+    with duckdb.connect() as connection:
+        connection.register("given", X.astype({"zip": int}))
+        connection.execute(f"CREATE TABLE t AS SELECT CAST(zip AS {kind}) AS zip, x FROM given")  # noqa: S608
+        found = dict(connection.execute(query).fetchall())
+    np.testing.assert_allclose([found[x] for x in X["x"]], model.predict(X), rtol=1e-6)

@@ -165,7 +165,7 @@ def hostile_samples(case: Case, n: int, seed: int) -> pd.DataFrame:
         if isinstance(column.dtype, pd.CategoricalDtype):
             known = [str(value) for value in column.cat.categories]
             values = np.array(
-                [*known * 3, "unseen", "RED", "red ", "1e3", "1000.5", "-1", "0", "漢", "'", '"', None, None]
+                [*known * 3, "unseen", "RED", "red ", "1e3", "1000.5", "10|00", "-1", "0", "漢", "'", '"', None, None]
             )
             columns[name] = rng.choice(values, size=n)
         else:

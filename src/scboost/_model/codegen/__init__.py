@@ -116,8 +116,9 @@ def export_sql(
     """Export a fitted model to SQL, as one SELECT.
 
     The query has a column ``prediction``, for classifiers also ``probability_<class>`` for each class, or
-    ``quantile_<q>`` for several quantiles. NULL and NaN are missing values. It can be used as it is, in
-    ``CREATE VIEW ... AS`` or ``INSERT INTO ...``.
+    ``quantile_<q>`` for several quantiles. NULL and NaN are missing values; SQLite also takes strings in a numeric
+    feature as missing. Integer categories may be stored as integers, floats or strings. The query can be used as it is,
+    in ``CREATE VIEW ... AS`` or ``INSERT INTO ...``.
 
     Parameters
     ----------

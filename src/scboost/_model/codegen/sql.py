@@ -3,8 +3,8 @@
 Databases compare in double precision, the model in float32. A threshold is therefore the boundary between the doubles
 that float32 rounds to a smaller number and those that it does not: the result is the same for every double, and no cast
 can overflow. The steps are materialized: PostgreSQL would otherwise substitute each expression into the next one, and
-the query would grow beyond all memory. Trees and sets of several categories are columns of their own: as parts of one
-long expression they take DuckDB minutes to plan.
+the query would grow beyond all memory. Every tree is a column, and sets of categories are strings of bits: DuckDB
+takes minutes to plan long expressions with lists of constants.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
-from scboost._model.codegen.program import Label, Leaf, Node, Program, Split, chain, comment_text, splits, write_text
+from scboost._model.codegen.program import Label, Leaf, Node, Program, Split, chain, comment_text, write_text
 
 DialectName = Literal["duckdb", "postgresql", "sqlite"]
 
 _MOST_SUMS = 500  # columns for the values of trees; longer expressions take DuckDB minutes to plan
-_MOST_SETS = 1000  # which become columns; PostgreSQL has at most 1,664 of them
 _LARGEST_EXPONENT = 700.0  # PostgreSQL refuses exp() of what over- or underflows
 
 
@@ -41,9 +40,6 @@ class Dialect:
         Whether any column can hold any type, so that texts must be told from numbers.
     cast : str
         Follows the value of a leaf, where a literal is not a double by itself.
-    has_lists : bool
-        Whether long lists are searched with ``list_contains``: DuckDB makes a join of every long IN, and needs minutes
-        to plan some hundred of them.
     """
 
     double: str
@@ -53,19 +49,6 @@ class Dialect:
     has_nan: bool = True
     checks_type: bool = False
     cast: str = ""
-    has_lists: bool = False
-
-    def member(self, value: str, texts: Sequence[str], *, inside: bool = True) -> str:
-        """Condition that a text is one of some, or none of them; not true for NULL."""
-        listed = ", ".join(map(string, texts))
-        if not texts:
-            return "1 = 0" if inside else f"{value} IS NOT NULL"
-        if len(texts) == 1:
-            return f"{value} {'=' if inside else '<>'} {listed}"
-        if self.has_lists:
-            found = f"list_contains([{listed}], {value})"
-            return found if inside else f"{value} IS NOT NULL AND NOT {found}"
-        return f"{value} {'IN' if inside else 'NOT IN'} ({listed})"
 
     def number(self, column: str) -> str:
         """Expression for a numeric feature: a double, or NULL if missing."""
@@ -74,15 +57,12 @@ class Dialect:
         value = f"CAST({column} AS {self.double})"
         return f"NULLIF({value}, CAST('NaN' AS {self.double}))" if self.has_nan else value
 
-    def category(self, column: str, known: Sequence[str], *, whole: bool) -> str:
-        """Expression for a categorical feature: its text, or NULL if missing or unseen."""
-        if not known:
-            return f"CAST(NULL AS {self.text})"
+    def category(self, column: str, *, whole: bool) -> str:
+        """Expression for the text of a categorical feature."""
         text = f"CAST({column} AS {self.text})"
-        if whole:  # 1.0 is the category 1
-            text = f"replace(replace({text} || '|', '.0|', ''), '|', '')"
-        collate = " COLLATE BINARY" if self.checks_type else ""
-        return f"CASE WHEN {self.member(f'{text}{collate}', known)} THEN {text} END"
+        if whole:  # a column of floats holds the category 1 as 1.0
+            text = f"CASE WHEN {text} LIKE '%.0' THEN substr({text}, 1, length({text}) - 2) ELSE {text} END"
+        return f"{text} COLLATE BINARY" if self.checks_type else text
 
     def leaf(self, leaf: Leaf) -> str:
         """Value of a leaf."""
@@ -90,7 +70,7 @@ class Dialect:
 
 
 DIALECTS: dict[str, Dialect] = {
-    "duckdb": Dialect("DOUBLE", "VARCHAR", has_lists=True),
+    "duckdb": Dialect("DOUBLE", "VARCHAR"),
     "postgresql": Dialect("double precision", "text", cast="::float8"),
     "sqlite": Dialect("REAL", "TEXT", least="min", greatest="max", has_nan=False, checks_type=True),
 }
@@ -107,7 +87,6 @@ def export_sql(
     if dialect not in DIALECTS:
         raise ValueError(f"dialect={dialect!r} is not supported; allowed: {', '.join(map(repr, DIALECTS))}.")
     sql = DIALECTS[dialect]
-    sets = _sets(program)
     kept = [f"kept{i}" for i in range(len(keep))]
     source = ".".join(identifier(part) for part in ([table] if isinstance(table, str) else table))
     lines = [
@@ -117,11 +96,10 @@ def export_sql(
         *_joined([*_kept_inputs(keep), *_features(program, sql)]),
         f"  FROM {source} AS source",
         "),",
-        *_set_query(sets, program, sql),
         "scboost_sums AS MATERIALIZED (",
         "  SELECT",
-        *_joined([*kept, *_sums(program, sql, sets)]),
-        f"  FROM {'scboost_sets' if sets else 'scboost_features'}",
+        *_joined([*kept, *_sums(program, sql)]),
+        "  FROM scboost_features",
         "),",
         "scboost_raw AS MATERIALIZED (",
         "  SELECT",
@@ -142,42 +120,17 @@ def _kept_inputs(keep: Sequence[str]) -> list[str]:
 
 
 def _features(program: Program, sql: Dialect) -> list[str]:
+    """Features as numbers; categories as their codes from 1, NULL if missing or unseen."""
     found = []
     for j in program.used:
         column, known = f"source.{identifier(program.features[j])}", program.categories[j]
-        value = sql.number(column) if known is None else sql.category(column, known, whole=j in program.whole)
-        found.append(f"NULLIF({value}, 0) AS f{j}" if program.zero_is_missing else f"{value} AS f{j}")
+        if known is not None:
+            codes = " ".join(f"WHEN {string(text)} THEN {code}" for code, text in enumerate(known, 1))
+            value = f"CASE {sql.category(column, whole=j in program.whole)} {codes} END" if known else "NULL"
+        else:
+            value = f"NULLIF({sql.number(column)}, 0)" if program.zero_is_missing else sql.number(column)
+        found.append(f"{value} AS f{j}")
     return found or ["1 AS f"]  # a model without splits still needs the rows
-
-
-_Sets: TypeAlias = dict[tuple[int, tuple[int, ...]], int]  # feature and members: number of the column
-
-
-def _sets(program: Program) -> _Sets:
-    """Give numbers to the sets of several categories that the splits use."""
-    found: _Sets = {}
-    for trees in program.trees:
-        for root in trees:
-            for split in splits(root):
-                if len(split.members) > 1 and len(found) < _MOST_SETS:
-                    found.setdefault((split.feature, split.members), len(found))
-    return found
-
-
-def _set_query(sets: _Sets, program: Program, sql: Dialect) -> list[str]:
-    """Columns that are 1 if the category of a sample is in a set, 0 if not, and NULL if it is missing."""
-    if not sets:
-        return []
-    columns = []
-    for (j, members), number_of_set in sets.items():
-        member = sql.member(f"f{j}", _texts(program, j, members))
-        columns.append(f"CASE WHEN {member} THEN 1 WHEN f{j} IS NOT NULL THEN 0 END AS s{number_of_set}")
-    return ["scboost_sets AS MATERIALIZED (", "  SELECT", *_joined(["*", *columns]), "  FROM scboost_features", "),"]
-
-
-def _texts(program: Program, feature: int, members: Sequence[int]) -> list[str]:
-    known = program.categories[feature] or ()
-    return [known[c] for c in members if c < len(known)]
 
 
 def _blocks(program: Program, k: int) -> list[tuple[Node, ...]]:
@@ -186,12 +139,12 @@ def _blocks(program: Program, k: int) -> list[tuple[Node, ...]]:
     return [trees[i : i + size] for i in range(0, len(trees), size)]
 
 
-def _sums(program: Program, sql: Dialect, sets: _Sets) -> list[str]:
+def _sums(program: Program, sql: Dialect) -> list[str]:
     """Add up the values of the trees, some trees a column."""
     columns = []
     for k in range(program.n_outputs):
         for b, block in enumerate(_blocks(program, k)):
-            trees = [_case(program, sql, sets, root, "      ") for root in block]
+            trees = [_case(program, sql, root, "      ") for root in block]
             joined = "\n    + ".join(trees)
             columns.append(f"{joined} AS sum{k}_{b}")
     return columns
@@ -205,29 +158,36 @@ def _raw(program: Program) -> list[str]:
     return found
 
 
-def _case(program: Program, sql: Dialect, sets: _Sets, node: Node, indent: str) -> str:
+def _case(program: Program, sql: Dialect, node: Node, indent: str) -> str:
     conditions, last = chain(node)
     if not conditions:
         return sql.leaf(last)
     lines = ["CASE"]
     for split, goes_left, inner in conditions:
-        condition = _condition(program, sql, sets, split, goes_left=goes_left)
-        comment = comment_text(program.features[split.feature])
+        condition = _condition(program, split, goes_left=goes_left)
+        comment = _comment(program, split)
         lines.append(f"{indent}WHEN {condition} -- {comment}")
-        lines.append(f"{indent}THEN {_case(program, sql, sets, inner, f'{indent}  ')}")
+        lines.append(f"{indent}THEN {_case(program, sql, inner, f'{indent}  ')}")
     return "\n".join([*lines, f"{indent}ELSE {sql.leaf(last)} END"])
 
 
-def _condition(program: Program, sql: Dialect, sets: _Sets, split: Split, *, goes_left: bool) -> str:
+def _comment(program: Program, split: Split) -> str:
+    name = comment_text(program.features[split.feature])
+    known = program.categories[split.feature]
+    return f"{name}: {comment_text(known[split.members[0]])}" if known and len(split.members) == 1 else name
+
+
+def _condition(program: Program, split: Split, *, goes_left: bool) -> str:
     """Return the condition for going left or right; comparisons with NULL are not true."""
     column = f"f{split.feature}"
     if split.threshold is not None:
         condition = f"{column} {'<' if goes_left else '>='} {number(boundary(split.threshold))}"
-    elif (split.feature, split.members) in sets:
-        column = f"s{sets[split.feature, split.members]}"
-        condition = f"{column} = {0 if goes_left else 1}"
+    elif len(split.members) == 1:
+        condition = f"{column} {'<>' if goes_left else '='} {split.members[0] + 1}"
     else:
-        condition = sql.member(column, _texts(program, split.feature, split.members), inside=not goes_left)
+        n = len(program.categories[split.feature] or ())
+        bits = "".join("1" if code in split.members else "0" for code in range(n))
+        condition = f"substr('{bits}', {column}, 1) = '{0 if goes_left else 1}'"
     return f"{condition} OR {column} IS NULL" if split.missing_left == goes_left else condition
 
 
