@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from data_makers import FAST, real_target, three_classes, two_classes
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 
 X, y = real_target()
 X2, y2 = two_classes(d=4)

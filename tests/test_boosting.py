@@ -21,11 +21,11 @@ from scboost._core.stopping import StopReason
 from scboost._data.hashing import row_keys
 from scboost._engine.estimator import EstimatorEngine
 from scboost._engine.leaf_sums import leaf_sums
+from scboost._engine.xgboost.engine import XGBoostEngine
 from scboost._model import ubjson
 from scboost._runtime import threads as threads_module
 from scboost._runtime.context import Context
 from scboost._runtime.threads import SERIAL, Threads
-from scboost.xgb.engine import XGBoostEngine
 
 PLAIN = Settings(eta=0.3, alpha=0.9, gamma=0.0, memory=None, leaf_rule="newton", l2=1.0, subsample=1.0, nu=0.0, seed=0)
 PAPER = Settings(eta=0.1, alpha=0.9, gamma=1.0, memory=None, leaf_rule="mean", l2=0.0, subsample=1.0, nu=0.0, seed=0)

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from data_makers import two_classes
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 
 
 def calibration_error(y, p, bins=10):

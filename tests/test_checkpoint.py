@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
+from scboost._estimators import checkpoint as checkpoint_file
+from scboost._estimators import model_file
 from scboost._model import atomic, file
-from scboost.estimators import checkpoint as checkpoint_file
-from scboost.estimators import model_file
 
 pd = pytest.importorskip("pandas")
 

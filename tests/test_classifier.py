@@ -30,7 +30,7 @@ from scboost import SCBoostClassifier
 from scboost._data.folds import content_sample
 from scboost._data.hashing import row_keys
 from scboost._engine.estimator import EstimatorEngine
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
 
 X2, y2 = two_classes()
 X3, y3 = three_classes()

@@ -13,8 +13,8 @@ from scipy import sparse
 from data_makers import FAST
 from scboost._data.encoder import Encoder
 from scboost._data.tables import as_table
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 from scboost._xgboost import version
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -17,10 +17,10 @@ from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier
 from scboost._engine.estimator import EstimatorEngine
 from scboost._engine.interface import Totals
-from scboost.xgb import engine as engine_module
-from scboost.xgb.calls import Calls
-from scboost.xgb.engine import XGBoostEngine, _snap
-from scboost.xgb.ensemble import TreeEnsemble
+from scboost._engine.xgboost import engine as engine_module
+from scboost._engine.xgboost.calls import Calls
+from scboost._engine.xgboost.engine import XGBoostEngine, _snap
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 PARAMS = {"max_depth": 4, "lambda": 1.0, "min_child_weight": 0.0}
 

@@ -14,8 +14,8 @@ from sklearn.tree import DecisionTreeRegressor
 from data_makers import real_target
 from scboost._engine.ensemble import EstimatorEnsemble
 from scboost._engine.estimator import EstimatorEngine
-from scboost.xgb.engine import XGBoostEngine
-from scboost.xgb.ensemble import TreeEnsemble
+from scboost._engine.xgboost.engine import XGBoostEngine
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 X, TARGET = real_target(n=250)
 X[::7, 2] = np.nan

@@ -11,7 +11,7 @@ from scboost._core.stopping import ComparedStopping
 from scboost._data.hashing import row_keys
 
 pytest.importorskip("xgboost")
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])

@@ -12,9 +12,9 @@ if sys.platform != "linux":
     pytest.skip("the limits on a worker are Linux's", allow_module_level=True)
 
 import fuzz
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import file, packing
 from scboost._model.document import Document
-from scboost.xgb.ensemble import TreeEnsemble
 
 
 def test_mutated_files_are_rejected_or_correct(tmp_path):
@@ -72,7 +72,7 @@ def test_shap_values_unlike_those_of_xgboost_would_be_found(monkeypatch):
     attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
     data = document.with_learner(attributes=attributes).encode()
     assert fuzz.judge(counts, data, sealed=True) == "refused"
-    monkeypatch.setattr("scboost.xgb.ensemble.check_covers", lambda _: None)
+    monkeypatch.setattr("scboost._engine.xgboost.ensemble.check_covers", lambda _: None)
     document.trees[0]["sum_hessian"][0] *= 1e-3
     attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
     with pytest.raises(AssertionError, match="SHAP: XGBoost reads another model"):

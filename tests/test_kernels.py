@@ -16,10 +16,10 @@ from scboost._core.losses import LogisticLoss
 from scboost._core.sampling import Draws
 from scboost._engine.interface import Learner
 from scboost._engine.leaf_sums import leaf_sums
+from scboost._engine.xgboost.engine import _snap
 from scboost._runtime import threads as threads_module
 from scboost._runtime.context import Context
 from scboost._runtime.threads import SERIAL, Threads, load_kernels
-from scboost.xgb.engine import _snap
 
 pytest.importorskip("numba")
 N = 40_000  # several blocks

@@ -17,9 +17,9 @@ from sklearn.tree import DecisionTreeRegressor
 import scboost
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, load_model
+from scboost._estimators import model_file
 from scboost._model import atomic, file, packing, ubjson
 from scboost._model.document import Document, constant
-from scboost.estimators import model_file
 
 pd = pytest.importorskip("pandas")
 

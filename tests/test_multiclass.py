@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
 from data_makers import FAST, three_classes
-from scboost.estimators import SCBoostClassifier
+from scboost._estimators import SCBoostClassifier
 
 X, y = three_classes()
 

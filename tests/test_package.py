@@ -248,7 +248,7 @@ MODULES, IMPORTS = import_graph.read(Path(scboost.__file__).parent)
 
 
 def test_every_module_has_a_place_in_the_import_order():
-    unknown = {name for name in MODULES if name and name.partition(".")[0] not in import_graph.LAYERS}
+    unknown = {name for name in MODULES if name and import_graph.layer_of(name) not in import_graph.LAYERS}
     assert not unknown, "add them to LAYERS in tools/import_graph.py, where they belong in the order"
 
 
@@ -278,8 +278,8 @@ def test_the_names_in_the_architecture_page_exist():
     ("package", "allowed"),
     [
         # Returning a booster is a matter of types only; the redundancy tools read documents.
-        ("xgboost", ("_xgboost", "xgb")),
-        ("sklearn", ("_compress.synthetic", "diagnostics", "estimators", "dask", "cli")),
+        ("xgboost", ("_xgboost", "_engine.xgboost")),
+        ("sklearn", ("_data.encoder", "_compress", "diagnostics", "_estimators", "dask", "spark", "cli")),
         ("scboost_lab", ()),
     ],
 )
@@ -295,14 +295,14 @@ def test_only_these_modules_know_the_package(package, allowed):
 
 
 def test_the_import_order_is_read_from_all_forms_of_import(tmp_path):
-    (tmp_path / "boosting").mkdir()
-    (tmp_path / "boosting" / "__init__.py").write_text("from .loop import x")
-    (tmp_path / "boosting" / "loop.py").write_text(
+    (tmp_path / "_core").mkdir()
+    (tmp_path / "_core" / "__init__.py").write_text("from .loop import x")
+    (tmp_path / "_core" / "loop.py").write_text(
         """
 from typing import TYPE_CHECKING
 from .. import _arrays
 from . import losses
-from ..xgb.engine import Engine
+from .._estimators.base import SCBoost
 if TYPE_CHECKING:
     from scboost import SCBoostClassifier
 else:
@@ -310,36 +310,41 @@ else:
 class A:
     def f(self):
         try:
-            from scboost import weighting
+            from scboost import dask
         finally:
             import numpy.linalg
 """
     )
-    (tmp_path / "boosting" / "losses.py").write_text("")
+    (tmp_path / "_core" / "losses.py").write_text("")
     (tmp_path / "_arrays.py").write_text("")
-    (tmp_path / "weighting").mkdir()
-    (tmp_path / "weighting" / "__init__.py").write_text("")
+    (tmp_path / "dask").mkdir()
+    (tmp_path / "dask" / "__init__.py").write_text("")
     modules, imports = import_graph.read(tmp_path)
-    assert set(modules) == {"_arrays", "boosting", "boosting.loop", "boosting.losses", "weighting"}
+    assert set(modules) == {"_arrays", "_core", "_core.loop", "_core.losses", "dask"}
     assert [(i.imported, i.for_types) for i in imports] == [
-        ("scboost.boosting.loop", False),
+        ("scboost._core.loop", False),
         ("typing", False),
         ("scboost._arrays", False),
-        ("scboost.boosting.losses", False),
-        ("scboost.xgb.engine", False),
+        ("scboost._core.losses", False),
+        ("scboost._estimators.base", False),
         ("scboost", True),
         ("scboost.plotting", False),
-        ("scboost.weighting", False),
+        ("scboost.dask", False),
         ("numpy.linalg", False),
     ]
     upward = [i.imported for i in import_graph.violations(imports)]
-    assert upward == ["scboost.xgb.engine", "scboost", "scboost.plotting", "scboost.weighting"]
+    assert upward == ["scboost._estimators.base", "scboost", "scboost.plotting", "scboost.dask"]
     assert import_graph.layer_edges(imports) == [
-        ("boosting", "_arrays"),
-        ("boosting", "xgb"),
-        ("boosting", "weighting"),
-        ("boosting", "plotting"),
+        ("_core", "_arrays"),
+        ("_core", "plotting"),
+        ("_core", "_estimators"),
+        ("_core", "dask"),
     ]
+
+
+def test_trees_as_data_are_a_layer_below_the_engines():
+    assert import_graph.layer_of("_model.document") == "_model.format"
+    assert import_graph.layer_of("_model.fitted") == "_model"
 
 
 def test_the_package_is_typed():

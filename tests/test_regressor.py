@@ -21,10 +21,10 @@ from data_makers import FAST, real_target
 from scboost._core.leaves import leaf_values
 from scboost._core.losses import PoissonLoss, QuantileLoss
 from scboost._data.samples import Samples
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._estimators.regressor import _huber_delta
 from scboost._runtime.communicator import SINGLE_PROCESS
 from scboost._runtime.context import Context
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.regressor import _huber_delta
 
 X, y = real_target()
 COUNTS = np.random.default_rng(1).poisson(np.exp(0.5 * y + 0.5))

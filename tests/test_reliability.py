@@ -21,8 +21,8 @@ from scboost._core.history import History
 from scboost._core.losses import HuberLoss
 from scboost._core.spec import Facts
 from scboost._data.samples import Samples
+from scboost._engine.xgboost.engine import XGBoostEngine
 from scboost._runtime.communicator import SINGLE_PROCESS
-from scboost.xgb.engine import XGBoostEngine
 
 X, y = real_target()
 X2, y2 = two_classes(d=4)

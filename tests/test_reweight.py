@@ -119,7 +119,7 @@ def test_catboost_models_of_categories_are_written():
 def test_pruned_scboost_models_are_scboost_models():
     from sklearn.tree import DecisionTreeRegressor
 
-    from scboost.estimators import SCBoostClassifier
+    from scboost._estimators import SCBoostClassifier
 
     for task, extra in (
         ("binary", {}),

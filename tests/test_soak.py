@@ -15,7 +15,7 @@ import pytest
 import reliability_page
 import soak
 from scboost._core.losses import SquaredLoss
-from scboost.xgb.ensemble import TreeEnsemble
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 
 def test_adversarial_fits_are_correct_or_rejected():
@@ -92,10 +92,10 @@ def test_rounding_of_balanced_log_odds_is_no_violation():
 
 def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
     assert soak.judge(replace(case, params={"cv": 1}), ["finite"])[0] == "refused"
-    vague = mock.patch("scboost.estimators.base.check_together", side_effect=ValueError("something is wrong"))
+    vague = mock.patch("scboost._estimators.fitting.check_parameters", side_effect=ValueError("something is wrong"))
     with vague:
         assert "names no parameter" in soak.judge(case, ["finite"])[2]
-    late = mock.patch("scboost.estimators.base._fitted_model", side_effect=ValueError("cv is wrong"))
+    late = mock.patch("scboost._estimators.fitting._fitted_model", side_effect=ValueError("cv is wrong"))
     with late:
         assert "refused after 3 trees" in soak.judge(case, ["finite"])[2]
 

@@ -21,8 +21,8 @@ from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint
 from scboost._core.stopping import EarlyStopping
 from scboost._data import folds
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 
 TWELVE_ROUNDS = {**FAST, "n_estimators": 12}
 TASKS = {
@@ -226,7 +226,7 @@ def test_a_checkpoint_survives_a_killed_process(tmp_path):
 import os, sys
 import numpy as np
 from scboost import Checkpoint
-from scboost.estimators import SCBoostRegressor
+from scboost._estimators import SCBoostRegressor
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
 kill = lambda model: model.n_estimators_ == 8 and os.kill(os.getpid(), 9)
@@ -432,7 +432,7 @@ def test_rounds_of_the_model_that_is_kept_are_announced():
 
 def test_the_progress_bar_counts_rounds(capsys):
     clock = itertools.count()  # every look at the clock takes a second
-    with mock.patch("scboost.estimators.progress.time.monotonic", side_effect=lambda: float(next(clock))):
+    with mock.patch("scboost._runtime.progress.time.monotonic", side_effect=lambda: float(next(clock))):
         fit("regression", verbose=1)
     shown = capsys.readouterr().err
     assert "12/12" in shown

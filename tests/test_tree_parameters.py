@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, load_model
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
 
 PLAIN = {"projection_strength": 0.0, "exploration": 0.0, "max_depth": 4, "max_leaves": None, "reg_lambda": 1.0}
 PLAIN |= {"min_child_weight": 1.0, "n_jobs": 1, "random_state": 0, "n_estimators": 15, "learning_rate": 0.3}

@@ -312,7 +312,7 @@ def test_lightgbm_base_score_is_separated_from_the_first_tree():
 def test_scboost_models_are_read():
     from sklearn.tree import DecisionTreeRegressor
 
-    from scboost.estimators import SCBoostClassifier
+    from scboost._estimators import SCBoostClassifier
 
     for task in ("binary", "multiclass"):
         X, y = data(task)

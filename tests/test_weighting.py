@@ -17,8 +17,8 @@ from scboost._core.losses import (
     SquaredLoss,
     TweedieLoss,
 )
+from scboost._core.weighting.losses import margin_loss
 from scboost.weighting import LOGISTIC, SQUARED_ERROR, learn_weights, nonnegative_weights, simplex_weights
-from scboost.weighting.losses import margin_loss
 
 LOSSES = {"logistic": LOGISTIC, "squared error": SQUARED_ERROR}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_makers import FAST, real_target, three_classes, two_classes
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 
 X, y = real_target()
 TASKS = {

@@ -14,10 +14,10 @@ from scboost._core.sampling import Draws
 from scboost._core.statistics import grouped_quantiles
 from scboost._data.folds import content_folds
 from scboost._data.hashing import rank_keys, row_keys
+from scboost._engine.xgboost.collective import joined
+from scboost._estimators.sharing import Part, fit_part
 from scboost._runtime.communicator import SINGLE_PROCESS, WorkerError, agreed
 from scboost._runtime.context import Context
-from scboost.estimators.sharing import Part, fit_part
-from scboost.xgb.collective import joined
 
 tracker = pytest.importorskip("xgboost.tracker")
 

@@ -36,9 +36,9 @@ from scipy import sparse
 import fuzz_meaning
 from figures import arguments, described, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, tree_matrix
+from scboost._estimators import model_file
 from scboost._model import file
 from scboost._model.document import Document
-from scboost.estimators import model_file
 from scboost.losses import HuberLoss, Loss
 
 MEMORY = 3 << 30  # bytes that a worker may address beyond what it starts with

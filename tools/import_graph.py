@@ -17,24 +17,31 @@ SOURCES = Path(__file__).parents[1] / "src" / PACKAGE
 # A module may import those of its own layer and of the layers before it.
 LAYERS = (
     "_version",
-    "_kernels",
     "_arrays",
-    "boosting",
-    "losses",
-    "reference",
+    "_kernels",
+    "_runtime",
+    "_data",
     "_xgboost",
-    "_model",
-    "xgb",
+    "_model.format",
+    "_engine",
+    "_core",
+    "losses",
     "weighting",
+    "reference",
     "diagnostics",
     "_compress",
     "plotting",
-    "estimators",
+    "_model",
+    "_compress",
+    "_estimators",
     "dask",
     "spark",
     "cli",
     "__main__",
 )
+
+# Trees as data, which engines produce and the rest of the package stores and checks.
+FORMAT = ("atomic", "check", "check_lightgbm", "check_xgboost", "document", "json_text", "structure", "ubjson")
 
 # These use the public names of the package itself, which no layer below may import.
 ABOVE_THE_PACKAGE = ("cli", "__main__")
@@ -47,9 +54,9 @@ class Import:
     Attributes
     ----------
     importer : str
-        The module with the statement, without the package's name: ``"boosting.loop"``; empty for the package itself.
+        The module with the statement, without the package's name: ``"_core.loop"``; empty for the package itself.
     imported : str
-        Full name of the module imported: ``"scboost.boosting.losses"``, ``"numpy"``.
+        Full name of the module imported: ``"scboost._core.losses"``, ``"numpy"``.
     line : int
         Line of the statement.
     for_types : bool
@@ -64,20 +71,26 @@ class Import:
     @property
     def importing_layer(self) -> str:
         """Layer of the module with the statement; empty for the package itself."""
-        return self.importer.partition(".")[0]
+        return layer_of(self.importer)
 
     @property
     def imported_layer(self) -> str | None:
         """Layer imported; empty for the package itself, None for another package."""
         package, _, inside = self.imported.partition(".")
-        return inside.partition(".")[0] if package == PACKAGE else None
+        return layer_of(inside) if package == PACKAGE else None
 
     def __str__(self) -> str:
         return f"{self.importer or PACKAGE}:{self.line} imports {self.imported}"
 
 
+def layer_of(module: str) -> str:
+    """Give the layer of a module, named without the package."""
+    first, _, rest = module.partition(".")
+    return "_model.format" if first == "_model" and rest.partition(".")[0] in FORMAT else first
+
+
 def module_name(path: Path, root: Path) -> str:
-    """Give the dotted name of a file in the package: ``"xgb.engine"``, ``"xgb"``, or empty for the package itself."""
+    """Give the dotted name of a file in the package: ``"_core.loop"``, ``"_core"``, or empty for the package itself."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -30,7 +30,7 @@ import xgboost
 
 from figures import arguments, described, finish
 from scboost import Checkpoint, load_model, tree_matrix
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
 from soak_cases import AMOUNTS, Case, make_case
 
 Array = npt.NDArray[Any]

@@ -22,15 +22,15 @@ from sklearn.utils.validation import check_is_fitted
 from scboost._arrays import ArrayLike
 from scboost._core.parameters import Parameters
 from scboost._core.rules import check_distributed, check_parameters
+from scboost._engine.xgboost.collective import tracking
+from scboost._estimators import classifier, regressor
+from scboost._estimators.base import SCBoost
+from scboost._estimators.migration import explains_foreign_arguments
+from scboost._estimators.sharing import Outcome, Part, fit_part
 from scboost._runtime.communicator import WorkerError
 from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
 from scboost.diagnostics._registry import read_ensemble
 from scboost.diagnostics._statistics import collect_statistics, combine
-from scboost.estimators import classifier, regressor
-from scboost.estimators.base import SCBoost
-from scboost.estimators.migration import explains_foreign_arguments
-from scboost.estimators.sharing import Outcome, Part, fit_part
-from scboost.xgb.collective import tracking
 
 try:
     import dask.array as da

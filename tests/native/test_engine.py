@@ -11,7 +11,7 @@ pytest.importorskip("scboost._engine.native._native")
 import scboost
 from scboost._engine.native.engine import NativeEngine, binned
 from scboost._engine.native.trees import GrowthOptions, Pool
-from scboost.xgb.engine import XGBoostEngine
+from scboost._engine.xgboost.engine import XGBoostEngine
 
 
 @pytest.fixture

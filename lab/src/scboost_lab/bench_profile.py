@@ -37,8 +37,8 @@ def profiled() -> Iterator[dict[str, float]]:
     import xgboost as xgb
 
     from scboost._core import sampling
+    from scboost._engine.xgboost.calls import Calls
     from scboost._model.document import NewestTrees
-    from scboost.xgb.calls import Calls
 
     seconds = dict.fromkeys((*PARTS, "clock"), 0.0)
     readings = [time.process_time() for _ in range(1001)]

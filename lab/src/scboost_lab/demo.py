@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import prune, redundancy_report, report, tree_matrix
-from scboost.estimators.progress import Progress
+from scboost._runtime.progress import Progress
 from scboost_lab.models import HGB, LIBRARIES, SCBOOST, make
 from scboost_lab.runner import NotInstalledError
 from scboost_lab.scoring import folds, scores, timed

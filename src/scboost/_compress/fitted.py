@@ -10,8 +10,8 @@ from scboost._compress.trees import with_values
 from scboost._compress.types import Float64
 from scboost._core.losses import LogisticLoss, Loss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._data.encoder import Encoder
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model.fitted import FittedModel, new_ensemble
-from scboost.xgb.ensemble import TreeEnsemble
 
 
 def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: Encoder) -> FittedModel:

@@ -16,6 +16,7 @@ from scboost._core.spec import FitSpec, RoundSelection
 from scboost._core.stopping import StopReason
 from scboost._core.training import Training
 from scboost._core.tree_weights import out_of_fold_scale, out_of_fold_shift, weigh_ensemble, weigh_folds
+from scboost._core.weighting import Weights
 from scboost._data.folds import Folds, class_counts, count_distinct, hold_out, make_folds
 from scboost._data.samples import Samples
 from scboost._engine.ensemble import Ensemble
@@ -23,7 +24,6 @@ from scboost._engine.factory import EngineFactory
 from scboost._engine.interface import Engine, TreeOptions
 from scboost._runtime.context import Context
 from scboost._runtime.observer import Observer
-from scboost.weighting import Weights
 
 # A model on all samples tolerates more rounds than its larger training set alone accounts for.
 _MORE_ROUNDS = 1.12

@@ -9,12 +9,12 @@ from scboost._core.losses import Loss
 from scboost._core.selection import FoldModels
 from scboost._core.spec import Weighting
 from scboost._core.statistics import weighted_quantile
+from scboost._core.weighting import Weights, learn_scale, learn_weights
 from scboost._data.folds import Folds
 from scboost._data.samples import Samples
 from scboost._engine.ensemble import Ensemble
 from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
-from scboost.weighting import Weights, learn_scale, learn_weights
 
 _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers send each other
 

@@ -109,7 +109,7 @@ class EngineFactory:
         return make(X, sample_weight, options)
 
     def _make_xgboost(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
-        from scboost.xgb.engine import XGBoostEngine
+        from scboost._engine.xgboost.engine import XGBoostEngine
 
         spec = self._spec
         params: dict[str, Any] = {

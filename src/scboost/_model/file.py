@@ -21,7 +21,9 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray
 from scboost._core import losses
 from scboost._core.losses import Loss
+from scboost._core.weighting.solver import Weights
 from scboost._data.encoder import Encoder
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
 from scboost._model.document import Document
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
@@ -29,8 +31,6 @@ from scboost._model.json_text import read_text
 from scboost._model.packing import NUMERIC, ModelFileError, float64, pack, require, unpack
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
-from scboost.weighting.solver import Weights
-from scboost.xgb.ensemble import TreeEnsemble
 
 SCHEMA = 2
 _OWN, _CHECKSUM = "scboost", "scboost_checksum"

@@ -15,12 +15,12 @@ from scboost._arrays import ArrayLike, FloatArray, IntArray
 from scboost._core.losses import Loss
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
-from scboost.xgb.ensemble import TreeEnsemble
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
     import xgboost
 
-    from scboost.weighting import Weights
+    from scboost._core.weighting import Weights
 
 
 @dataclass(frozen=True)

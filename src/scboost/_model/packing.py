@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray
-from scboost.weighting.solver import Weights
+from scboost._core.weighting.solver import Weights
 
 NUMERIC = "biuf"
 """Kinds of arrays that are stored as bytes."""

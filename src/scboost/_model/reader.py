@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model.fitted import FittedModel
 from scboost.diagnostics import EnsembleReader, read_ensemble
-from scboost.xgb.ensemble import TreeEnsemble
 
 
 def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
+from scboost._core.weighting.solver import row_weights
 from scboost.diagnostics._registry import write_ensemble
 from scboost.diagnostics._target import encode_target
 from scboost.diagnostics._tree_matrix import TreeMatrix, tree_matrix
 from scboost.weighting import Weights, learn_weights
-from scboost.weighting.solver import row_weights
 
 FloatArray = npt.NDArray[np.float64]
 

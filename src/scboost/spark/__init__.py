@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from scboost.estimators import classifier, regressor
-from scboost.estimators.parameters import thread_count
-from scboost.estimators.sharing import predictions
+from scboost._estimators import classifier, regressor
+from scboost._estimators.parameters import thread_count
+from scboost._estimators.sharing import predictions
 from scboost.spark._columns import Columns as _Columns  # noqa: F401 - first: it says which packages are missing
 from scboost.spark._estimator import SparkEstimator, with_parameters_of
 from scboost.spark._model import Probabilistic, SparkModel

@@ -19,14 +19,14 @@ from pyspark.sql.types import StringType
 
 from scboost._core.parameters import Parameters
 from scboost._core.rules import check_distributed, check_parameters
+from scboost._engine.xgboost.collective import tracking
+from scboost._estimators.base import SCBoost
+from scboost._estimators.checkpoint import Checkpoint
+from scboost._estimators.sharing import Outcome
 from scboost._runtime.communicator import WorkerError
-from scboost.estimators.base import SCBoost
-from scboost.estimators.checkpoint import Checkpoint
-from scboost.estimators.sharing import Outcome
 from scboost.spark._columns import NOT_ON_SPARK, Columns, param
 from scboost.spark._model import SparkModel
 from scboost.spark._task import FitTask
-from scboost.xgb.collective import tracking
 
 _Class = TypeVar("_Class", bound=type)
 

@@ -14,10 +14,10 @@ from pyspark.ml.param.shared import HasProbabilityCol, HasRawPredictionCol
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLWritable, MLWriter
 from pyspark.sql import functions
 
+from scboost._estimators.base import SCBoost
+from scboost._estimators.model_file import from_document, to_document
 from scboost._model.document import Document
 from scboost._model.file import parse
-from scboost.estimators.base import SCBoost
-from scboost.estimators.model_file import from_document, to_document
 from scboost.spark._columns import VECTOR, Columns, vectors_to_matrix
 
 _FILE = "model.ubj"

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark import BarrierTaskContext
 from scipy import sparse
 
+from scboost._estimators.base import SCBoost
+from scboost._estimators.sharing import Outcome, Part, fit_part
 from scboost._xgboost import import_xgboost
-from scboost.estimators.base import SCBoost
-from scboost.estimators.sharing import Outcome, Part, fit_part
 from scboost.spark._columns import vectors_to_matrix
 
 
@@ -32,7 +32,7 @@ class FitTask:
     others : list of str
         Columns beside X: "label", and "weight" and "validation" if there are such.
     arguments : dict
-        Of :func:`scboost.xgb.collective.joined`, but for the number of the worker.
+        Of :func:`scboost._engine.xgboost.collective.joined`, but for the number of the worker.
     resume : bytes or None
         Content of a checkpoint.
     """

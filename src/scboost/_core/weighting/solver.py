@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from scboost.weighting.losses import LOGISTIC, Array, MarginLoss
+from scboost._core.weighting.losses import LOGISTIC, Array, MarginLoss
 
 _BLOCK_ELEMENTS = 2**19  # 4 MB of float64: rows are read in blocks so that H is never copied
 _EPS = float(np.finfo(np.float64).eps)
@@ -106,7 +106,7 @@ def simplex_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost.weighting import SQUARED_ERROR, simplex_weights
+    >>> from scboost._core.weighting import SQUARED_ERROR, simplex_weights
     >>> H = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> found = simplex_weights(H, [0.25, 0.75, 1.0], loss=SQUARED_ERROR)
     >>> found.weights.round(6)
@@ -176,7 +176,7 @@ def nonnegative_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from scboost.weighting import nonnegative_weights
+    >>> from scboost._core.weighting import nonnegative_weights
     >>> H = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     >>> found = nonnegative_weights(H, [1, 1, 0, 0], pull=0.1)
     >>> bool(found.weights[0] > 1 > found.weights[1] > 0)

@@ -10,9 +10,9 @@ from scipy.optimize import brentq
 from scboost._arrays import ArrayLike, FloatArray
 from scboost._core.links import LogLink
 from scboost._core.losses import Loss
+from scboost._core.weighting.losses import margin_loss
+from scboost._core.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
-from scboost.weighting.losses import margin_loss
-from scboost.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
 
 
 def learn_weights(

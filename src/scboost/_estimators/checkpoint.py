@@ -26,16 +26,16 @@ from scboost._core.loop import Settings, State
 from scboost._core.losses import Loss
 from scboost._core.training import Training
 from scboost._engine.interface import TreeOptions
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._estimators.base import SCBoost
+from scboost._estimators.model_file import from_document, to_document
+from scboost._estimators.resuming import Identity, Resumable, parameter_text
 from scboost._model.atomic import check_folder, write_file
 from scboost._model.file import parse
 from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, pack, unpack
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.base import SCBoost
-from scboost.estimators.model_file import from_document, to_document
-from scboost.estimators.resuming import Identity, Resumable, parameter_text
 
 _FIRST_LINE = b"scboost checkpoint 1\n"
 _LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scboost._arrays import ArrayLike
+from scboost._engine.xgboost.ensemble import TreeEnsemble
+from scboost._estimators.base import SCBoost
 from scboost._model.document import Tree, leaves
 from scboost._model.fitted import FittedModel
 from scboost._xgboost import import_xgboost
-from scboost.estimators.base import SCBoost
-from scboost.xgb.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
     import onnx

@@ -26,11 +26,11 @@ from scboost._core.losses import (
 )
 from scboost._core.statistics import weighted_quantile
 from scboost._data.samples import Samples
+from scboost._estimators.base import SCBoost
+from scboost._estimators.intake import Target, make_samples, numbers
+from scboost._estimators.migration import explains_foreign_arguments
+from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._runtime.communicator import Communicator, agreed
-from scboost.estimators.base import SCBoost
-from scboost.estimators.intake import Target, make_samples, numbers
-from scboost.estimators.migration import explains_foreign_arguments
-from scboost.estimators.parameters import CONSTRAINTS, documented
 
 LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "expectile", "poisson", "gamma", "tweedie"]
 

@@ -11,14 +11,14 @@ from typing import Any
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from scboost._core.losses import HuberLoss, Loss
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._estimators.base import SCBoost
 from scboost._model import file
 from scboost._model.atomic import write_file
 from scboost._model.document import Document
 from scboost._model.file import ANY_FAULT, not_stored, pack_loss, parse
 from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, require
-from scboost.estimators import SCBoostClassifier, SCBoostRegressor
-from scboost.estimators.base import SCBoost
 
 _FORMATS = (".json", ".ubj")
 _OF_THE_LOSS = {"loss", "quantile", "expectile", "huber_delta", "tweedie_power"}

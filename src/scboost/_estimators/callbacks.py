@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from scboost._core.training import Training
 from scboost._runtime.communicator import Communicator, agreed
 from scboost._runtime.observer import Observer
-from scboost.estimators.progress import Progress
+from scboost._runtime.progress import Progress
 
 __all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
 

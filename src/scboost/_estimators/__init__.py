@@ -1,6 +1,6 @@
 """The scikit-learn estimators: intake -> rows; parameters -> plan; plan and rows -> training -> weighting -> model."""
 
-from scboost.estimators.classifier import SCBoostClassifier
-from scboost.estimators.regressor import SCBoostRegressor
+from scboost._estimators.classifier import SCBoostClassifier
+from scboost._estimators.regressor import SCBoostRegressor
 
 __all__ = ["SCBoostClassifier", "SCBoostRegressor"]

@@ -15,11 +15,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from scboost._arrays import ArrayLike, FloatArray
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
 from scboost._data.samples import Samples
+from scboost._estimators.base import SCBoost
+from scboost._estimators.intake import Target, make_samples
+from scboost._estimators.migration import explains_foreign_arguments
+from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._runtime.communicator import Communicator, agreed
-from scboost.estimators.base import SCBoost
-from scboost.estimators.intake import Target, make_samples
-from scboost.estimators.migration import explains_foreign_arguments
-from scboost.estimators.parameters import CONSTRAINTS, documented
 
 
 @documented

@@ -11,14 +11,14 @@ from sklearn.base import clone
 
 from scboost._arrays import FloatArray
 from scboost._core.losses import Loss, is_built_in
+from scboost._engine.xgboost.collective import joined, lost_worker
+from scboost._estimators.checkpoint import from_bytes
+from scboost._estimators.fitting import FitArguments
+from scboost._estimators.model_file import from_document, to_document
 from scboost._model.file import parse
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import WorkerError
 from scboost._xgboost import import_xgboost
-from scboost.estimators.checkpoint import from_bytes
-from scboost.estimators.fitting import FitArguments
-from scboost.estimators.model_file import from_document, to_document
-from scboost.xgb.collective import joined, lost_worker
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _resumed(estimator: Any, checkpoint: bytes) -> Any:
     Whether they, the loss and the data are those of the checkpoint is checked as in any other resumed fit.
     """
     saved = from_bytes(checkpoint, _own_loss(estimator), other_versions=False)
-    local_class = next(cls for cls in type(estimator).__mro__ if cls.__module__.startswith("scboost.estimators"))
+    local_class = next(cls for cls in type(estimator).__mro__ if cls.__module__.startswith("scboost._estimators"))
     if not isinstance(saved, local_class):
         raise ValueError(  # noqa: TRY004 - the value of resume_from is wrong
             f"The checkpoint to resume from holds a {type(saved).__name__}; this is a {type(estimator).__name__}."
@@ -100,7 +100,7 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
     part : Part
         Rows of this worker.
     arguments : dict
-        Of :func:`scboost.xgb.collective.joined`.
+        Of :func:`scboost._engine.xgboost.collective.joined`.
     resume : bytes, optional
         Content of a checkpoint to go on from.
     """

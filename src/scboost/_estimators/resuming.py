@@ -13,11 +13,11 @@ from scboost._core.training import Training
 from scboost._data.encoder import Encoder
 from scboost._data.hashing import mix64
 from scboost._data.samples import Samples
+from scboost._estimators.intake import Target
+from scboost._estimators.parameters import MAY_CHANGE_IN_WARM_START
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
-from scboost.estimators.intake import Target
-from scboost.estimators.parameters import MAY_CHANGE_IN_WARM_START
 
 
 @dataclass(frozen=True)

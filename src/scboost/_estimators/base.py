@@ -16,22 +16,22 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._estimators.callbacks import CallbackSupportMixin, with_callbacks
+from scboost._estimators.fitting import FitArguments, FitMixin
+from scboost._estimators.intake import without_weightless
+from scboost._estimators.migration import advice, explains_foreign_arguments
+from scboost._estimators.parameters import CONSTRAINTS, thread_count
+from scboost._estimators.resuming import Resumable
 from scboost._model.fitted import FittedModel
 from scboost._model.reader import read_trees
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost.diagnostics import EnsembleReader
-from scboost.estimators.callbacks import CallbackSupportMixin, with_callbacks
-from scboost.estimators.fitting import FitArguments, FitMixin
-from scboost.estimators.intake import without_weightless
-from scboost.estimators.migration import advice, explains_foreign_arguments
-from scboost.estimators.parameters import CONSTRAINTS, thread_count
-from scboost.estimators.resuming import Resumable
 
 if TYPE_CHECKING:
     import xgboost
 
     from scboost._compress.result import Compressed
-    from scboost.weighting import Weights
+    from scboost._core.weighting import Weights
 
 
 _P = ParamSpec("_P")
@@ -181,7 +181,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         before = self._model, self._resumable
         self._fit_on(SINGLE_PROCESS, FitArguments(X, y, sample_weight, X_val, y_val, sample_weight_val, groups, base))
         if self.max_trees is not None:
-            from scboost.estimators.compression import compressed
+            from scboost._estimators.compression import compressed
 
             X, *_ = without_weightless(X, y, sample_weight, None, SINGLE_PROCESS)
             try:
@@ -359,7 +359,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         path : str or Path
             Name of the file; it must end in ``.json`` (text) or ``.ubj`` (binary, smaller and faster).
         """
-        from scboost.estimators.model_file import save_model
+        from scboost._estimators.model_file import save_model
 
         save_model(self._fitted, self.__stored_parameters__(), type(self), path)
 
@@ -381,7 +381,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         >>> exported.predict_proba(X).shape
         (150, 3)
         """
-        from scboost.estimators.exports import to_xgboost
+        from scboost._estimators.exports import to_xgboost
 
         return to_xgboost(self._fitted, n_jobs=self.n_jobs)
 
@@ -411,7 +411,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         >>> model.compress(X, max_trees=5, random_state=0).model.n_estimators_
         5
         """
-        from scboost.estimators.compression import compress
+        from scboost._estimators.compression import compress
 
         return compress(self, X, y, **options)
 
@@ -465,7 +465,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 def _fitted(init_model: Any) -> SCBoost:
     """Return the fitted estimator that was given, or the one of a file."""
     if isinstance(init_model, str | os.PathLike):
-        from scboost.estimators.model_file import load_model
+        from scboost._estimators.model_file import load_model
 
         init_model = load_model(init_model)
     if not isinstance(init_model, SCBoost):

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from scboost._compress.compression import Options, compress_model
 from scboost._compress.result import Compressed
 from scboost._core.losses import PoissonLoss
+from scboost._estimators.classifier import SCBoostClassifier
+from scboost._estimators.parameters import thread_count
+from scboost._estimators.regressor import SCBoostRegressor
 from scboost._model.fitted import FittedModel
-from scboost.estimators.classifier import SCBoostClassifier
-from scboost.estimators.parameters import thread_count
-from scboost.estimators.regressor import SCBoostRegressor
 
 _LEAVES = 64
 _LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")

@@ -24,14 +24,9 @@ from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.samples import Samples
-from scboost._model.fitted import FittedModel, Selection, new_ensemble
-from scboost._runtime.communicator import Communicator, agreed
-from scboost._runtime.context import Context
-from scboost._runtime.storage import IN_MEMORY, Storage
-from scboost._runtime.threads import SERIAL, Threads, thread_count
-from scboost.estimators.batches import OpenBatches, opened
-from scboost.estimators.callbacks import RoundObserver, Tasks
-from scboost.estimators.intake import (
+from scboost._estimators.batches import OpenBatches, opened
+from scboost._estimators.callbacks import RoundObserver, Tasks
+from scboost._estimators.intake import (
     Target,
     check_size,
     interaction_groups,
@@ -41,8 +36,13 @@ from scboost.estimators.intake import (
     used_groups,
     without_weightless,
 )
-from scboost.estimators.metric import Metric
-from scboost.estimators.resuming import Identity, Resumable, check_base
+from scboost._estimators.metric import Metric
+from scboost._estimators.resuming import Identity, Resumable, check_base
+from scboost._model.fitted import FittedModel, Selection, new_ensemble
+from scboost._runtime.communicator import Communicator, agreed
+from scboost._runtime.context import Context
+from scboost._runtime.storage import IN_MEMORY, Storage
+from scboost._runtime.threads import SERIAL, Threads, thread_count
 
 # Values of X below which one thread is as fast as several, and never waits for a busy core.
 _SERIAL_CELLS = 2_000_000
