@@ -81,7 +81,9 @@ def compress_model(model: Any, X: Any, y: Any, options: Options, seed: int, n_th
     search = Search(fitting, validation, samples.categorical, teacher.family, n_threads)
     student, ridge, leaves = search.best(budget, size)
     small = fitted_model(student, unit.scale, teacher, samples.encoder)
-    curve, certificate, teacher_loss, fidelity = measure(student, unit, teacher, data.certifying, options.confidence)
+    curve, certificate, teacher_loss, fidelity = measure(
+        student, unit, teacher, data.certifying, (fitting, validation), options.confidence
+    )
     return Compressed(
         model=small,
         n_trees=student.n_rounds,

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import special
 
 from scboost._compress.certificate import Certificate, certify
 from scboost._compress.data import Certifying, Unit
-from scboost._compress.growth import Student
+from scboost._compress.growth import Problem, Student
 from scboost._compress.result import SizePoint
 from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float64, Indices, Mask
 
 
 def measure(
-    student: Student, unit: Unit, teacher: Teacher, on: Certifying, confidence: float
+    student: Student,
+    unit: Unit,
+    teacher: Teacher,
+    on: Certifying,
+    fitted: Sequence[Problem],
+    confidence: float,
 ) -> tuple[list[SizePoint], Certificate, float | None, float]:
-    """Measure every size on the samples for the certificate."""
+    """Measure every size on the samples for the certificate; `fitted` has the other samples that the teacher scored."""
     family, K = teacher.family, student.n_outputs
     scale = unit.scale[:, None]
     teacher_losses = None if on.y is None else pointwise_loss(teacher, on.raw, on.y)
@@ -39,11 +46,42 @@ def measure(
             )
         )
     rise = None if losses is None or teacher_losses is None else losses - teacher_losses
-    certificate = certify(same, divergence, rise, confidence)
+    largest = _largest(student, unit, teacher, on, fitted)
+    certificate = certify(same, divergence, rise, confidence, largest)
     constant = np.repeat((student.intercept * unit.scale)[:, None], on.raw.shape[1], axis=1)
     base = float(family.divergence(constant, on.raw).mean())
     fidelity = 1 - certificate.divergence / base if base > 0 else 1.0
     return curve, certificate, None if teacher_losses is None else float(teacher_losses.mean()), fidelity
+
+
+def _largest(
+    student: Student, unit: Unit, teacher: Teacher, on: Certifying, fitted: Sequence[Problem]
+) -> tuple[float, float]:
+    """Return the largest divergence of a sample, and the largest rise of its loss whatever its label is."""
+    scale = unit.scale[:, None]
+    pairs = [(student.scores(on.X) * scale, on.raw)]
+    pairs += [(student.scores(problem.X) * scale, problem.target * scale) for problem in fitted]
+    divergence = max(float(teacher.family.divergence(F, f).max()) for F, f in pairs)
+    if teacher.classes is None:
+        if on.y is None:
+            return divergence, 0.0
+        F, f = pairs[0]
+        gap = max(float(np.abs(F - f).max()) for F, f in pairs)
+        slope = max(float(np.abs(_slope(teacher, raw, on.y)).max()) for raw in (F, f))
+        return divergence, gap * slope
+    rises = []
+    for F, f in pairs:
+        for k in range(len(teacher.classes)):
+            y = np.full(F.shape[1], float(k))
+            rises.append(float((pointwise_loss(teacher, F, y) - pointwise_loss(teacher, f, y)).max()))
+    return divergence, max(rises)
+
+
+def _slope(teacher: Teacher, raw: Float64, y: Float64) -> Float64:
+    """Return the derivative of the loss by the raw score."""
+    if teacher.loss is not None:
+        return np.asarray(teacher.loss.gradient_hessian(y, raw)[0], dtype=np.float64)
+    return np.asarray(teacher.family.mean(raw) - y)
 
 
 def _winners(raw: Float64) -> Indices:
