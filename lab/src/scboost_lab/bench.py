@@ -361,12 +361,16 @@ def measurements(
         if m not in MATRIX_TWINS:
             yield Measurement("trees", m, *MATRIX_SHAPE, N_ROUNDS, t, i)
     if can_measure_memory():
-        for m, T in product((*BASES.values(), *BASES), (50, 200)):
-            yield Measurement("memory", m, 200_000, 16, T, 1, 0)
-        for m in ours[:2]:
-            yield Measurement("memory", m, *PEAK_SHAPE, PEAK_ROUNDS, 1, 0)
+        yield from _memory_measurements()
     for n, d in shapes:
         yield Measurement("shape", "literal", n, d, N_ROUNDS, 1, 0)
+
+
+def _memory_measurements() -> Iterator[Measurement]:
+    for m, T in product((*BASES.values(), *BASES), (50, 200)):
+        yield Measurement("memory", m, 200_000, 16, T, 1, 0)
+    for m in ("XGBoost", "SCBoost"):
+        yield Measurement("memory", m, *PEAK_SHAPE, PEAK_ROUNDS, 1, 0)
 
 
 def machine() -> str:

@@ -147,7 +147,7 @@ class Tasks:
         self._round: Any = None
         self.watched = bool(getattr(estimator, "_skl_callbacks", ()))
         if self.watched:
-            self._fit = estimator._init_callback_context(max_subtasks=max_rounds)
+            self._fit = estimator._init_callback_context(max_subtasks=max_rounds)  # noqa: SLF001 - scikit-learn's interface
             self._fit.call_on_fit_task_begin(**self._data)
 
     def begin_round(self) -> None:

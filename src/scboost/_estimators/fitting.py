@@ -228,7 +228,9 @@ class FitMixin(ABC):
             target = self._learn_target(labels, matrix, given.sample_weight, communicator, base_loss)
         context.threads.load_kernels(len(target.samples))
         if self._engine_name == "native":
-            context.threads.load_passes(len(target.samples))
+            from scboost._engine.native import passes
+
+            context.threads.use_passes(passes, len(target.samples))
         if communicator.size > 1 and (n := target.samples.count(communicator)) < 2:
             raise ValueError(f"X has {n} rows with positive weight on all workers; at least 2 are needed.")
         return encoder, target

@@ -80,7 +80,7 @@ def _check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) ->
         return
     own = {name: value for name, value in parameters.items() if name in _OF_THE_LOSS}
     loss, delta = model.loss, model.loss.delta if isinstance(model.loss, HuberLoss) else 1.0
-    expected = SCBoostRegressor(**own)._make_loss(lambda: delta)
+    expected = SCBoostRegressor(**own)._make_loss(lambda: delta)  # noqa: SLF001 - as its fit does
     if pack_loss(expected) != pack_loss(loss):
         raise ValueError(f"the parameters name the loss {expected!r}, but the model was fitted with {loss!r}")
 
@@ -142,7 +142,8 @@ def _estimator(model: FittedModel, parameters: dict[str, Any]) -> SCBoostClassif
     if "loss" in known:
         parameters.setdefault("loss", model.loss)  # an object, which is not stored among the parameters
     estimator.set_params(**parameters)
-    validate_parameter_constraints(type(estimator)._parameter_constraints, parameters, type(estimator).__name__)
+    constraints = type(estimator)._parameter_constraints  # noqa: SLF001 - scikit-learn's interface
+    validate_parameter_constraints(constraints, parameters, type(estimator).__name__)
     require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")
     _check_loss_parameters(model, parameters)
     return estimator.__with_fitted_model__(model)

@@ -83,11 +83,9 @@ class Threads:
         """Load the compiled kernels if there are enough samples."""
         self._kernels = self._kernels or load_kernels(n_samples)
 
-    def load_passes(self, n_samples: int) -> None:
-        """Load the passes of the native engine, which use one thread, unless several would be faster."""
+    def use_passes(self, passes: ModuleType, n_samples: int) -> None:
+        """Use the passes of the native engine, which run on one thread, unless several would be faster."""
         if self.n_threads < _FEWEST_THREADS or n_samples < _THREADED:
-            from scboost._engine.native import passes
-
             self.passes = passes
 
     def map_blocks(self, function: Callable[[slice], _T], n: int, size: int | None = None) -> list[_T]:

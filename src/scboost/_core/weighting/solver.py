@@ -395,18 +395,8 @@ def _minimise(
             break
         previous = gap
         dF = data.margin(d) - c @ d
-        before = loss.value(y, F)
-        step = 1.0
-        # Differences are taken row by row, and exactly for the penalty: a large penalty hides no progress.
-        for _ in range(60):
-            with np.errstate(over="ignore"):  # a step so long is shortened
-                change = data.mean(loss.value(y, F + step * dF) - before)
-            change += step * float(pressure @ d) + 0.5 * step**2 * float(d @ ridge @ d)
-            if change <= 1e-4 * step * slope + 8 * _EPS * scale:
-                break
-            parabola = -0.5 * step * slope / (change - step * slope)
-            step *= min(max(parabola, 0.1), 0.5)
-        else:
+        step = _line_search(data, F, dF, slope, float(pressure @ d), float(d @ ridge @ d), 8 * _EPS * scale)
+        if step == 0:
             break
         w = w + step * d if step < 1 else u
         F += step * dF
@@ -414,6 +404,27 @@ def _minimise(
         n += 1
     shifts = w[data.T :] if data.n_shifts else np.full(data.H.shape[1], b)
     return Weights(w[: data.T], shifts, objective, value, covariance_term, pull_term, gap, n, converged)
+
+
+def _line_search(
+    data: _Data, F: Array, dF: Array, slope: float, linear: float, quadratic: float, rounding: float
+) -> float:
+    """Return a step along dF that lowers the objective by a share of what its slope promises; 0 if there is none.
+
+    Differences are taken sample by sample, and exactly for the penalty, whose change is ``step * linear + step^2 / 2 *
+    quadratic``: a large penalty hides no progress.
+    """
+    before = data.loss.value(data.y, F)
+    step = 1.0
+    for _ in range(60):
+        with np.errstate(over="ignore"):  # a step so long is shortened
+            change = data.mean(data.loss.value(data.y, F + step * dF) - before)
+        change += step * linear + 0.5 * step**2 * quadratic
+        if change <= 1e-4 * step * slope + rounding:
+            return step
+        parabola = -0.5 * step * slope / (change - step * slope)
+        step *= min(max(parabola, 0.1), 0.5)
+    return 0.0
 
 
 def _gap(g: Array, w: Array, mu: float, bounded: NDArray[np.bool_], *, simplex: bool) -> float:
