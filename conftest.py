@@ -14,8 +14,8 @@ settings.load_profile("repeatable")
 
 # Modules that are an extra: without it their examples cannot be collected.
 collect_ignore = [
-    f"src/scboost/{name}.py"
-    for name, needed in {"_kernels": "numba", "dask": "dask", "spark": "pyspark"}.items()
+    f"src/scboost/{name}"
+    for name, needed in {"_kernels.py": "numba", "dask.py": "dask", "spark": "pyspark"}.items()
     if find_spec(needed) is None
 ]
 if not is_available():

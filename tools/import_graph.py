@@ -29,7 +29,6 @@ LAYERS = (
     "weighting",
     "reference",
     "diagnostics",
-    "_compress",
     "plotting",
     "_model",
     "_compress",
@@ -86,6 +85,8 @@ class Import:
 def layer_of(module: str) -> str:
     """Give the layer of a module, named without the package."""
     first, _, rest = module.partition(".")
+    if module in ("_engine.native.passes", "_engine.native._native"):
+        return "_kernels"
     return "_model.format" if first == "_model" and rest.partition(".")[0] in FORMAT else first
 
 
