@@ -72,9 +72,7 @@ def measure(source: str) -> Size:
     arguments = [a for f in functions for a in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)]
     models = [a for a in arguments if a.arg in {"estimator", "model"} and a.annotation is not None]
     untyped = sum(ast.unparse(a.annotation) == "Any" for a in models if a.annotation is not None)
-    return Size(
-        len(source.splitlines()), len(code), longest, name, suppressions, untyped, source.count("ContextVar(")
-    )
+    return Size(len(source.splitlines()), len(code), longest, name, suppressions, untyped, source.count("ContextVar("))
 
 
 def sizes_now() -> dict[str, Size]:
