@@ -108,3 +108,11 @@ def test_a_category_is_a_bin():
 def test_what_does_not_match_is_refused(arguments, match):
     with pytest.raises(ValueError, match=match):
         BinnedData(np.ones((3, 2), dtype=np.float32), **arguments)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 3.3, 1e7, 1e20])
+def test_bins_do_not_depend_on_the_unit_of_the_weights(unit):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(300, 4)), rng.integers(1, 4, 300)
+    expected = BinnedData(X, sample_weight=weight).codes()
+    np.testing.assert_array_equal(BinnedData(X, sample_weight=weight * unit).codes(), expected)

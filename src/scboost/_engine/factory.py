@@ -12,6 +12,7 @@ from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost._engine.estimator import EstimatorEngine
 from scboost._engine.interface import Engine, TreeOptions
 from scboost._runtime.context import Context
+from scboost._runtime.threads import thread_count
 
 if TYPE_CHECKING:
     from scboost._engine.native.trees import BinnedData, Pool
@@ -147,8 +148,9 @@ class EngineFactory:
         from scboost._engine.native.trees import GrowthOptions, Pool
 
         spec, key = self._spec, (id(X), id(sample_weight))
-        if self._pool is None and spec.n_threads > 1:
-            self._pool = Pool(spec.n_threads)
+        n_threads = thread_count(spec.n_threads)
+        if self._pool is None and n_threads > 1:
+            self._pool = Pool(n_threads)  # which sleeps where there is too little work for several threads
         if key not in self._binned:
             data = binned(
                 X,

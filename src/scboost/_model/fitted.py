@@ -146,10 +146,7 @@ class FittedModel:
 
     def apply(self, X: ArrayLike, n_threads: int) -> IntArray:
         """Return the leaf of each sample in each tree of the native model, of shape (n, n_trees)."""
-        trees = self.trees("apply")
-        matrix = trees.prepare(self.encode(X), n_threads)
-        leaves = trees.booster(n_threads).predict(matrix, pred_leaf=True, validate_features=False)
-        return np.asarray(leaves, dtype=np.intp).reshape(matrix.num_row(), -1)
+        return self.trees("apply").leaf_nodes(self.encode(X), n_threads)
 
     def shap_values(self, X: ArrayLike, n_threads: int) -> FloatArray:
         """Return exact TreeSHAP values, of shape (n, n_features + 1) or (n, n_outputs, n_features + 1)."""

@@ -300,6 +300,16 @@ class TreeEnsemble(Ensemble):
         shares[:, :, -1] += self.intercept
         return np.asarray(shares)
 
+    def leaf_nodes(self, X: Any, n_jobs: int = 1) -> IntArray:
+        """Node of each sample in each tree of the native model, of shape (n, n_trees)."""
+        predictor = self._prepared()
+        if predictor is not None:
+            nodes = predictor.nodes(X, pool_for(n_jobs, X.shape[0] * predictor.n_trees))
+            return nodes.astype(np.intp)
+        matrix = self.prepare(X, n_jobs)
+        leaves = self.booster(n_jobs).predict(matrix, pred_leaf=True, validate_features=False)
+        return np.asarray(leaves, dtype=np.intp).reshape(matrix.num_row(), -1)
+
     def prepare(self, X: Any, n_jobs: int = 1) -> Any:
         """Make a DMatrix of the rows, if they are in files or without the compiled kernels; see :class:`Ensemble`."""
         if is_available() and not isinstance(X, Paged):

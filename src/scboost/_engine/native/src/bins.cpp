@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kColumns = 16;  // of which a line of a dense matrix is read at once
 constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr double kRounding = 1e-9;  // of sums of weights, relative: bins do not depend on the unit of the weights
 
 // Values of a feature that are not missing, with their weights.
 struct Column {
@@ -100,7 +101,7 @@ std::vector<std::uint8_t> heavy_values(const std::vector<double>& weights, std::
     changed = false;
     const double share = rest / static_cast<double>(bins);
     for (std::size_t i = 0; i < weights.size() && bins > 0; ++i)
-      if (!heavy[i] && weights[i] >= share) {
+      if (!heavy[i] && weights[i] >= share * (1 - kRounding)) {
         heavy[i] = 1;
         rest -= weights[i];
         --bins;
@@ -132,7 +133,7 @@ std::vector<float> quantile_cuts(Column& column, std::uint32_t max_bin) {
       close = free > 0 || (has_heavy && heavy[i + 1]);
     } else {
       const double share = rest / static_cast<double>(std::max<std::size_t>(free, 1));
-      close = free > 1 && (filled >= share || filled + weights[i + 1] / 2 > share);
+      close = free > 1 && (filled >= share * (1 - kRounding) || filled + weights[i + 1] / 2 > share * (1 + kRounding));
     }
     if (!close) continue;
     cuts.push_back(between(distinct.values[i], distinct.values[i + 1]));
