@@ -9,16 +9,11 @@ from data_makers import three_classes, two_classes
 pytest.importorskip("scboost._engine.native._native")
 
 import scboost
+from scboost._engine import factory
+from scboost._engine.factory import engine_name
 from scboost._engine.native.engine import NativeEngine, binned
 from scboost._engine.native.trees import GrowthOptions, Pool
 from scboost._engine.xgboost.engine import XGBoostEngine
-
-
-@pytest.fixture
-def native(monkeypatch):
-    """Let estimators use the compiled kernels."""
-    monkeypatch.setattr(scboost.SCBoostClassifier, "_engine_name", "native")
-    monkeypatch.setattr(scboost.SCBoostRegressor, "_engine_name", "native")
 
 
 def make(n=600, d=5, seed=0):
@@ -77,36 +72,40 @@ def test_sampled_features_depend_on_the_seed_alone():
 
 
 @pytest.mark.parametrize("make_data", [two_classes, three_classes])
-def test_a_fit_is_as_good_as_with_xgboost(native, monkeypatch, make_data):
+def test_a_fit_is_as_good_as_with_xgboost(make_data):
     X, y = make_data(n=800)
     losses = []
     for name in ("native", "xgboost"):
-        monkeypatch.setattr(scboost.SCBoostClassifier, "_engine_name", name)
-        model = scboost.SCBoostClassifier(n_estimators=60, random_state=0).fit(X[::2], y[::2])
+        model = scboost.SCBoostClassifier(n_estimators=60, random_state=0, engine=name).fit(X[::2], y[::2])
         losses.append(log_loss(y[1::2], model.predict_proba(X[1::2])))
     assert abs(losses[0] - losses[1]) < 0.1 * losses[1]
 
 
-def test_scores_after_training_are_those_of_the_model(native):
+def test_scores_after_training_are_those_of_the_model():
     X, y = two_classes(n=500)
     X[::7, 2] = np.nan
-    model = scboost.SCBoostRegressor(n_estimators=30, exploration=0.0, random_state=0).fit(X, y)
+    model = scboost.SCBoostRegressor(engine="native", n_estimators=30, exploration=0.0, random_state=0).fit(X, y)
     booster = model.get_booster()
     np.testing.assert_allclose(booster.inplace_predict(X), model.predict(X), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 4])
-def test_fits_are_bit_identical_for_any_number_of_threads(native, n_jobs):
+def test_fits_are_bit_identical_for_any_number_of_threads(n_jobs):
     X, y = three_classes(n=400)
-    models = [scboost.SCBoostClassifier(n_estimators=15, random_state=0, n_jobs=k).fit(X, y) for k in (1, n_jobs)]
+    models = [
+        scboost.SCBoostClassifier(engine="native", n_estimators=15, random_state=0, n_jobs=k).fit(X, y)
+        for k in (1, n_jobs)
+    ]
     np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
-def test_monotone_constraints_hold_for_recomputed_leaf_values(native):
+def test_monotone_constraints_hold_for_recomputed_leaf_values():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = X[:, 0] + np.sin(3 * X[:, 0]) + X[:, 1] + rng.normal(size=500)
-    model = scboost.SCBoostRegressor(n_estimators=60, monotone_constraints=(1, -1, 0), random_state=0).fit(X, y)
+    model = scboost.SCBoostRegressor(
+        engine="native", n_estimators=60, monotone_constraints=(1, -1, 0), random_state=0
+    ).fit(X, y)
     for feature, sign in ((0, 1), (1, -1)):
         grid = np.repeat(rng.normal(size=(20, 1, 3)), 50, axis=1)
         grid[:, :, feature] = np.linspace(-3, 3, 50)
@@ -123,3 +122,30 @@ def test_more_workers_than_one_are_refused():
 
     with pytest.raises(ValueError, match="engine='xgboost'"):
         NativeEngine(binned(make()[0], max_bin=16), GrowthOptions(), context=Context(communicator=Two()), pool=Pool(1))
+
+
+@pytest.mark.parametrize("changes", [{}, {"in_batches": True}, {"n_workers": 2}, {"device": "cuda"}], ids=str)
+def test_auto_takes_the_kernels_where_they_can_be_used(changes):
+    given = {"in_batches": False, "n_workers": 1, "device": "cpu", **changes}
+    assert engine_name("auto", **given) == ("xgboost" if changes else "native")
+    assert engine_name("xgboost", **given) == "xgboost"
+    if changes:
+        with pytest.raises(ValueError, match="use engine='xgboost'"):
+            engine_name("native", **given)
+
+
+def test_without_the_kernels_auto_is_xgboost_and_native_a_clear_error(monkeypatch):
+    monkeypatch.setattr(factory, "is_available", lambda: False)
+    given = {"in_batches": False, "n_workers": 1, "device": "cpu"}
+    assert engine_name("auto", **given) == "xgboost"
+    with pytest.raises(ImportError, match="make native"):
+        engine_name("native", **given)
+
+
+def test_a_resumed_fit_is_bit_identical():
+    X, y = two_classes(n=400)
+    params = {"engine": "native", "random_state": 0, "n_jobs": 1, "warm_start": True, "learning_rate": 0.2}
+    whole = scboost.SCBoostClassifier(n_estimators=20, **params).fit(X, y)
+    parts = scboost.SCBoostClassifier(n_estimators=9, **params).fit(X, y)
+    parts.set_params(n_estimators=20).fit(X, y)
+    np.testing.assert_array_equal(parts.predict_proba(X), whole.predict_proba(X))

@@ -50,6 +50,7 @@ class Parameters:
     warm_start: bool
     callbacks: Sequence[Callable[[Any], Any]] | None
     n_jobs: int | None
+    engine: Literal["auto", "native", "xgboost"]
     device: str
 
     @classmethod

@@ -11,11 +11,48 @@ import numpy as np
 from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost._engine.estimator import EstimatorEngine
 from scboost._engine.interface import Engine, TreeOptions
+from scboost._engine.native import MISSING, is_available
 from scboost._runtime.context import Context
 from scboost._runtime.threads import thread_count
 
 if TYPE_CHECKING:
     from scboost._engine.native.trees import BinnedData, Pool
+
+
+EngineName = Literal["xgboost", "native"]
+
+
+def engine_name(
+    asked: Literal["auto", "native", "xgboost"], *, in_batches: bool, n_workers: int, device: str
+) -> EngineName:
+    """Return the engine of a fit.
+
+    Parameters
+    ----------
+    asked : {"auto", "native", "xgboost"}
+        The parameter ``engine``. "native" raises an error where the compiled kernels are not installed or not made for
+        the fit; "auto" takes XGBoost there.
+    in_batches : bool
+        Whether the training set is given in batches.
+    n_workers : int
+        Number of workers that share the fit.
+    device : str
+        The parameter ``device``.
+    """
+    obstacles = {
+        "X is given in batches": in_batches,
+        f"the fit has {n_workers} workers": n_workers > 1,
+        f"device={device!r}": device != "cpu",
+    }
+    found = [text for text, holds in obstacles.items() if holds]
+    if asked == "native":
+        if found:
+            raise ValueError(f"engine='native' trains in memory on one machine, but {found[0]}; use engine='xgboost'.")
+        if not is_available():
+            raise ImportError(MISSING)
+    if asked == "xgboost" or found or not is_available():
+        return "xgboost"
+    return "native"
 
 
 @dataclass(frozen=True)

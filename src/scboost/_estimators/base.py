@@ -98,6 +98,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     warm_start: bool
     callbacks: Sequence[Callable[[Any], Any]] | None
     n_jobs: int | None
+    engine: Literal["auto", "native", "xgboost"]
     device: str
     random_state: Any
     verbose: int

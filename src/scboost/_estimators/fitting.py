@@ -7,7 +7,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.samples import Samples
+from scboost._engine.factory import EngineName, engine_name
 from scboost._estimators.batches import OpenBatches, opened
 from scboost._estimators.callbacks import RoundObserver, Tasks
 from scboost._estimators.intake import (
@@ -91,12 +92,13 @@ class FitMixin(ABC):
     """The fit half of the estimators."""
 
     estimator: Any
+    engine: Literal["auto", "native", "xgboost"]
+    device: str
     callbacks: Sequence[Callable[[Any], Any]] | None
     n_estimators: int | Literal["auto"]
     random_state: Any
     verbose: int
     warm_start: bool
-    _engine_name: ClassVar[Literal["xgboost", "native"]] = "xgboost"
     _resumable: Resumable | None
 
     if TYPE_CHECKING:  # methods of scikit-learn's base class
@@ -172,7 +174,8 @@ class FitMixin(ABC):
             validation = self._given_validation(given, encoder, target, communicator)
         seed = communicator.gather(_seed(self.random_state))[0]
         seed = seed if resume is None else resume.training.settings.seed
-        spec = self._make_spec(parameters, strategy, encoder, target, seed, context)
+        engine = self._engine_name(given, context)
+        spec = self._make_spec(parameters, strategy, encoder, target, seed, engine, context)
         data = TrainingData(target.samples, validation, target.classes, indices=given.indices)
         if given.base is not None:
             if type(given.base) is not type(self):
@@ -227,13 +230,19 @@ class FitMixin(ABC):
                 labels = target_vector(given.y, matrix)
             target = self._learn_target(labels, matrix, given.sample_weight, communicator, base_loss)
         context.threads.load_kernels(len(target.samples))
-        if self._engine_name == "native":
+        if self._engine_name(given, context) == "native":
             from scboost._engine.native import passes
 
             context.threads.use_passes(passes, len(target.samples))
         if communicator.size > 1 and (n := target.samples.count(communicator)) < 2:
             raise ValueError(f"X has {n} rows with positive weight on all workers; at least 2 are needed.")
         return encoder, target
+
+    def _engine_name(self, given: FitArguments, context: Context) -> EngineName:
+        """Return the engine of the fit."""
+        in_batches = isinstance(given.X, OpenBatches)
+        workers = context.communicator.size
+        return engine_name(self.engine, in_batches=in_batches, n_workers=workers, device=self.device)
 
     def _input_rules(self) -> InputRules:
         allowed = self.__sklearn_tags__().input_tags
@@ -268,6 +277,7 @@ class FitMixin(ABC):
         encoder: Encoder,
         target: Target,
         seed: int,
+        engine: EngineName,
         context: Context,
     ) -> FitSpec:
         """Resolve everything that depends on the data."""
@@ -290,7 +300,7 @@ class FitMixin(ABC):
             monotone=monotone_signs(parameters.monotone_constraints, encoder),
             interactions=interaction_groups(parameters.interaction_constraints, encoder),
             make_learner=None if parameters.estimator is None else functools.partial(_make_learner, self.estimator),
-            engine=self._engine_name,
+            engine=engine,
             metric=None if scoring is None else Metric(scoring, loss, target.classes),
         )
         by_hash = isinstance(parameters.cv, str)

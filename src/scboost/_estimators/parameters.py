@@ -166,6 +166,11 @@ PARAMETERS = """\
         Number of threads. None means one thread for small training sets (below two million values) and all cores
         otherwise; negative values mean all cores.
         Results are bit-identical for any number of threads.
+    engine : {"auto", "native", "xgboost"}, default="xgboost"
+        What grows the trees. "native" are the compiled kernels of this library: the same kind of trees in a fraction of
+        the time, on one machine and in memory. "auto" takes them where they are installed and can be used, XGBoost for
+        batches, distributed fits and other devices. Results of the two engines differ slightly: bins of "native" are
+        cut half-way between values. Predictions do not depend on the engine.
     device : str, default="cpu"
         Device on which XGBoost grows trees: "cpu", "cuda" or "cuda:0". Only "cpu" is covered by tests. Predictions of
         this library are computed on the CPU; ``get_booster()`` returns a booster with this device.
@@ -270,6 +275,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "callbacks": [list, tuple, None],
     "n_jobs": [Integral, None],
+    "engine": [StrOptions({"auto", "native", "xgboost"})],
     "device": [str],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
