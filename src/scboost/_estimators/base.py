@@ -440,6 +440,10 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         self._model, self._resumable = model, resumable
         return self
 
+    def __check_parameters__(self) -> None:
+        """Validate the parameters one by one, as ``fit`` does."""
+        self._validate_params()
+
     def __stored_parameters__(self) -> dict[str, Any]:
         """Return the parameters of the library's own class, which a model file stores."""
         return {name: getattr(self, name) for name in self._parameter_constraints}

@@ -146,9 +146,13 @@ class FitMixin(ABC):
     def __with_fitted_model__(self, model: FittedModel, resumable: Resumable | None = None) -> Any:
         """Make this a fitted estimator."""
 
+    @abstractmethod
+    def __stored_parameters__(self) -> dict[str, Any]:
+        """Return the parameters of the library's own class, which a derived one may not list."""
+
     def _fit_on(self, communicator: Communicator, given: FitArguments) -> None:
         """Fit to the samples of this worker together with those of other workers."""
-        parameters = Parameters.of(self.get_params(deep=False))
+        parameters = Parameters.of(self.__stored_parameters__())
         with opened(given.X_val) as X_val, opened(given.X) as X:
             in_files = isinstance(X, OpenBatches) and not self.warm_start
             storage = Storage(X.folder) if in_files else IN_MEMORY

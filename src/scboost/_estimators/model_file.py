@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils._param_validation import validate_parameter_constraints
-
 from scboost._core.losses import HuberLoss, Loss
 from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 from scboost._estimators.base import SCBoost
+from scboost._estimators.regressor import named_loss
 from scboost._model import file
 from scboost._model.atomic import write_file
 from scboost._model.document import Document
@@ -21,7 +20,6 @@ from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, require
 
 _FORMATS = (".json", ".ubj")
-_OF_THE_LOSS = {"loss", "quantile", "expectile", "huber_delta", "tweedie_power"}
 
 
 def save_model(
@@ -78,9 +76,9 @@ def _check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) ->
     named = parameters.get("loss")
     if model.classes is not None or named is None or isinstance(named, Loss):
         return
-    own = {name: value for name, value in parameters.items() if name in _OF_THE_LOSS}
     loss, delta = model.loss, model.loss.delta if isinstance(model.loss, HuberLoss) else 1.0
-    expected = SCBoostRegressor(**own)._make_loss(lambda: delta)  # noqa: SLF001 - as its fit does
+    defaults = SCBoostRegressor().get_params(deep=False)
+    expected = named_loss({**defaults, **parameters}, lambda: delta)
     if pack_loss(expected) != pack_loss(loss):
         raise ValueError(f"the parameters name the loss {expected!r}, but the model was fitted with {loss!r}")
 
@@ -142,8 +140,7 @@ def _estimator(model: FittedModel, parameters: dict[str, Any]) -> SCBoostClassif
     if "loss" in known:
         parameters.setdefault("loss", model.loss)  # an object, which is not stored among the parameters
     estimator.set_params(**parameters)
-    constraints = type(estimator)._parameter_constraints  # noqa: SLF001 - scikit-learn's interface
-    validate_parameter_constraints(constraints, parameters, type(estimator).__name__)
+    estimator.__check_parameters__()
     require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")
     _check_loss_parameters(model, parameters)
     return estimator.__with_fitted_model__(model)

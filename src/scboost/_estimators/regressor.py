@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal, get_args
 
@@ -33,6 +33,8 @@ from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._runtime.communicator import Communicator, agreed
 
 LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "expectile", "poisson", "gamma", "tweedie"]
+
+_PLAIN_LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredLoss, "poisson": PoissonLoss, "gamma": GammaLoss}
 
 
 @documented
@@ -173,7 +175,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         loss = (
             self.loss
             if isinstance(self.loss, Loss)
-            else self._make_loss(lambda: _huber_delta(samples, communicator, base))
+            else named_loss(vars(self), lambda: _huber_delta(samples, communicator, base))
         )
         if loss.link == LogLink() and self.leaf_rule == "mean":
             raise ValueError(
@@ -206,24 +208,6 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             raise ValueError(f"{name}={value!r} with loss={self.loss!r}: give {name} if and only if loss={loss!r}.")
         if given and not asked:
             raise ValueError(f"{name}={value!r} needs loss={loss!r}, got loss={self.loss!r}.")
-
-    def _make_loss(self, default_delta: Callable[[], float]) -> Loss:
-        """Return the loss that the parameters name; the default of ``huber_delta`` depends on the data."""
-        if self.loss == "squared_error":
-            return SquaredLoss()
-        if self.loss == "poisson":
-            return PoissonLoss()
-        if self.loss == "gamma":
-            return GammaLoss()
-        if self.loss == "tweedie":
-            return TweedieLoss(1.5 if self.tweedie_power is None else float(self.tweedie_power))
-        if self.loss == "expectile" and self.expectile is not None:
-            return ExpectileLoss(float(self.expectile))
-        if self.loss == "huber":
-            return HuberLoss(default_delta() if self.huber_delta is None else float(self.huber_delta))
-        if isinstance(self.quantile, Sequence):
-            return QuantilesLoss(self.quantile)
-        return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
 
     def _validation_samples(
         self,
@@ -322,6 +306,30 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             After 1, 2, ... rounds.
         """
         yield from map(self._fitted.means, self._staged_raw_scores(X))
+
+
+def named_loss(parameters: Mapping[str, Any], default_delta: Callable[[], float]) -> Loss:
+    """Return the loss that the parameters of a regressor name.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        ``loss``, ``quantile``, ``expectile``, ``tweedie_power`` and ``huber_delta``.
+    default_delta : callable
+        Returns the default of ``huber_delta``, which depends on the data.
+    """
+    name, quantile, power, delta = (parameters[key] for key in ("loss", "quantile", "tweedie_power", "huber_delta"))
+    if name == "expectile":
+        return ExpectileLoss(float(parameters["expectile"]))
+    if name == "tweedie":
+        return TweedieLoss(1.5 if power is None else float(power))
+    if name == "huber":
+        return HuberLoss(default_delta() if delta is None else float(delta))
+    if name in _PLAIN_LOSSES:
+        return _PLAIN_LOSSES[name]()
+    if isinstance(quantile, Sequence):
+        return QuantilesLoss(quantile)
+    return QuantileLoss(0.5 if quantile is None else float(quantile))
 
 
 def _huber_delta(samples: Samples, communicator: Communicator, base: Loss | None = None) -> float:

@@ -50,7 +50,7 @@ class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWri
 
     def _fit(self, dataset: Any) -> SparkModel:
         local = self._local_class(**{name: self.getOrDefault(name) for name in _parameters(self._local_class)})
-        local._validate_params()  # noqa: SLF001 - what a fit begins with, here before any task
+        local.__check_parameters__()  # before any task
         parameters = Parameters.of(local.get_params(deep=False))
         check_parameters(parameters)
         n_workers = self.getOrDefault("num_workers")
