@@ -298,25 +298,7 @@ def resolve(
     metric : ValidationMetric, optional
         Metric of validation sets in place of the loss.
     """
-    defaults = autotune.loss_defaults(loss)
-    rate_factor = defaults.rate if strategy.open_rounds or strategy.n_rounds_given else 1.0
-    if strategy.fast and defaults.projection_strength > 0:
-        defaults = replace(defaults, projection_strength=autotune.FAST_PROJECTION)
-        rate_factor = autotune.FAST_RATE
-    rate = float(p.learning_rate) if p.learning_rate != "auto" else _auto_rate(strategy, loss, facts, rate_factor)
-    memory = autotune.MEMORY if p.memory == "auto" else p.memory
-    settings = Settings(
-        eta=rate,
-        alpha=float(p.energy_threshold),
-        gamma=_or_default(p.projection_strength, defaults.projection_strength),
-        memory=None if memory == "all" else int(memory),
-        leaf_rule=p.leaf_rule,
-        l2=float(p.reg_lambda),
-        l1=float(p.reg_alpha),
-        subsample=float(p.subsample),
-        nu=_or_default(p.exploration, defaults.exploration),
-        seed=seed,
-    )
+    defaults, rate = _defaults_and_rate(p, strategy, loss, facts)
     engine_spec = EngineSpec(
         name=engine,
         n_outputs=loss.n_outputs,
@@ -340,7 +322,7 @@ def resolve(
     return FitSpec(
         strategy=strategy,
         loss=loss,
-        settings=settings,
+        settings=_settings(p, defaults, rate, seed),
         from_zero=p.init == "zero",
         selection=_selection(p, strategy, loss, facts, rate) if strategy.selects_rounds else None,
         folds=_folds(p, strategy, facts),
@@ -348,6 +330,36 @@ def resolve(
         engine=engine_spec,
         new_ensemble=new_ensemble,
         metric=metric,
+    )
+
+
+def _defaults_and_rate(
+    p: Parameters, strategy: Strategy, loss: Loss, facts: Facts
+) -> tuple[autotune.LossDefaults, float]:
+    """Return the default values for the loss, and the learning rate."""
+    defaults = autotune.loss_defaults(loss)
+    factor = defaults.rate if strategy.open_rounds or strategy.n_rounds_given else 1.0
+    if strategy.fast and defaults.projection_strength > 0:
+        defaults = replace(defaults, projection_strength=autotune.FAST_PROJECTION)
+        factor = autotune.FAST_RATE
+    if p.learning_rate != "auto":
+        return defaults, float(p.learning_rate)
+    return defaults, _auto_rate(strategy, loss, facts, factor)
+
+
+def _settings(p: Parameters, defaults: autotune.LossDefaults, rate: float, seed: int) -> Settings:
+    memory = autotune.MEMORY if p.memory == "auto" else p.memory
+    return Settings(
+        eta=rate,
+        alpha=float(p.energy_threshold),
+        gamma=_or_default(p.projection_strength, defaults.projection_strength),
+        memory=None if memory == "all" else int(memory),
+        leaf_rule=p.leaf_rule,
+        l2=float(p.reg_lambda),
+        l1=float(p.reg_alpha),
+        subsample=float(p.subsample),
+        nu=_or_default(p.exploration, defaults.exploration),
+        seed=seed,
     )
 
 

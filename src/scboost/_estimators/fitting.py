@@ -190,7 +190,7 @@ class FitMixin(ABC):
             data.groups = used_groups(given.groups, _num_samples(given.X), given.sample_weight)
         identity: Identity | None = None
         if self.warm_start or self.callbacks:
-            identity = Identity.of(self, encoder, target.samples, validation, context)
+            identity = Identity.of(self.get_params(deep=False), encoder, target.samples, validation, context)
         if resume is not None and identity is not None:
             resume.identity.check_same(identity)
             _check_more_rounds(resume.training, spec.strategy.n_rounds)

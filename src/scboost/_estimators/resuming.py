@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -48,16 +49,19 @@ class Identity:
 
     @classmethod
     def of(
-        cls, estimator: Any, encoder: Encoder, rows: Samples, validation: Samples | None, context: Context
+        cls,
+        parameters: Mapping[str, Any],
+        encoder: Encoder,
+        rows: Samples,
+        validation: Samples | None,
+        context: Context,
     ) -> Identity:
         """Take the identity of a fit that is about to begin."""
-        parameters = {
-            name: parameter_text(value)
-            for name, value in estimator.get_params(deep=False).items()
-            if name not in MAY_CHANGE_IN_WARM_START
+        texts = {
+            name: parameter_text(value) for name, value in parameters.items() if name not in MAY_CHANGE_IN_WARM_START
         }
-        if not isinstance(estimator.random_state, int | np.integer | None):
-            parameters.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
+        if not isinstance(parameters["random_state"], int | np.integer | None):
+            texts.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
 
         def checksum(keys: Keys, values: FloatArray | None = None) -> int:
             if context.communicator.size == 1:
@@ -77,7 +81,7 @@ class Identity:
             validation=() if validation is None else parts(validation),
             columns=(encoder.n_features, *(encoder.feature_names or ())),
             categories=0 if encoder.categories is None else crc32(repr(encoder.categories).encode()),
-            parameters=parameters,
+            parameters=texts,
         )
 
     def check_same(self, now: Identity) -> None:

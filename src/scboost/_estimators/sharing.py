@@ -1,10 +1,10 @@
-"""A fit whose rows are spread over workers: every worker runs the same fit on its own rows."""
+"""Distributed fits: every worker runs the same fit on its own samples."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 from sklearn.base import clone
@@ -12,6 +12,7 @@ from sklearn.base import clone
 from scboost._arrays import FloatArray
 from scboost._core.losses import Loss, is_built_in
 from scboost._engine.xgboost.collective import joined, lost_worker
+from scboost._estimators.base import SCBoost
 from scboost._estimators.checkpoint import from_bytes
 from scboost._estimators.fitting import FitArguments
 from scboost._estimators.model_file import from_document, to_document
@@ -20,10 +21,12 @@ from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import WorkerError
 from scboost._xgboost import import_xgboost
 
+_Estimator = TypeVar("_Estimator", bound=SCBoost)
+
 
 @dataclass
 class Part:
-    """Rows of one worker.
+    """Samples of one worker.
 
     Attributes
     ----------
@@ -49,31 +52,32 @@ class Outcome:
     ----------
     model : bytes
         The model file.
-    said : list of (type, str)
+    caught : list of (type, str)
         Warnings of the fit.
     traffic : dict of str to float
         Collective ``calls``, ``bytes`` and ``seconds`` of this library's part, and the number of ``rounds``.
     """
 
     model: bytes
-    said: list[tuple[type[Warning], str]] = field(default_factory=list)
+    caught: list[tuple[type[Warning], str]] = field(default_factory=list)
     traffic: dict[str, float] = field(default_factory=dict)
 
-    def into(self, estimator: Any) -> Any:
+    def into(self, estimator: _Estimator) -> _Estimator:
         """Return a fitted copy of an estimator, and repeat the warnings here."""
-        for kind, text in self.said:
+        for kind, text in self.caught:
             warnings.warn(text, kind, stacklevel=4)
         model = from_document(parse(self.model), _own_loss(estimator))
-        return clone(estimator).__with_fitted_model__(model.__fitted_model__())
+        fitted: _Estimator = clone(estimator)
+        return fitted.__with_fitted_model__(model.__fitted_model__())
 
 
-def _own_loss(estimator: Any) -> Loss | None:
+def _own_loss(estimator: SCBoost) -> Loss | None:
     """Loss that the user wrote, which no file can hold."""
     loss = getattr(estimator, "loss", None)
     return loss if isinstance(loss, Loss) and not is_built_in(loss) else None
 
 
-def _resumed(estimator: Any, checkpoint: bytes) -> Any:
+def _resumed(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
     """Return a copy of the estimator that continues the fit of a checkpoint, with its own parameters.
 
     Whether they, the loss and the data are those of the checkpoint is checked as in any other resumed fit.
@@ -84,13 +88,13 @@ def _resumed(estimator: Any, checkpoint: bytes) -> Any:
         raise ValueError(  # noqa: TRY004 - the value of resume_from is wrong
             f"The checkpoint to resume from holds a {type(saved).__name__}; this is a {type(estimator).__name__}."
         )
-    model = clone(estimator).set_params(warm_start=True)
+    model: SCBoost = clone(estimator).set_params(warm_start=True)
     if model.n_estimators == "auto":
         model.set_params(n_estimators=saved.n_estimators)
     return model.__with_fitted_model__(saved.__fitted_model__(), saved.__resumable__())
 
 
-def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
+def fit_part(estimator: SCBoost, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
     """Fit to the rows of this worker together with the others; the first worker returns the model.
 
     Parameters
@@ -107,7 +111,7 @@ def fit_part(estimator: Any, part: Part, arguments: dict[str, Any], resume: byte
     XGBoostError = import_xgboost().core.XGBoostError
     with joined(arguments) as communicator, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = clone(estimator) if resume is None else _resumed(estimator, resume)
+        model: SCBoost = clone(estimator) if resume is None else _resumed(estimator, resume)
         given = FitArguments(part.X, part.y, part.sample_weight, part.X_val, part.y_val, part.sample_weight_val)
         try:
             model.__fit_shared__(communicator, given)

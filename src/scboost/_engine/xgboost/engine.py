@@ -80,21 +80,13 @@ class XGBoostEngine(Engine):
         n_jobs: int = 1,
         context: Context | None = None,
     ) -> None:
-        xgb = import_xgboost()
         self._context = context or Context()
         self._features = features
         self._monotone = params.get("monotone_constraints")
         if features is not None:
             X, params = take_columns(X, features), _of_features(params, features)
             categorical = None if categorical is None else categorical[features]
-        types = feature_types(categorical)
-        options = {"max_bin": max_bin, "nthread": n_jobs}
-        if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
-            self.matrix = paged_matrix("ExtMemQuantileDMatrix", X, types, sample_weight, **options)
-        else:
-            self.matrix = xgb.QuantileDMatrix(
-                X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options
-            )
+        self.matrix = _quantile_matrix(X, feature_types(categorical), sample_weight, max_bin=max_bin, nthread=n_jobs)
         self._n_outputs = n_outputs
         n = float(self.matrix.num_row())
         mass = n if sample_weight is None else float(np.sum(sample_weight, dtype=np.float64))
@@ -103,27 +95,7 @@ class XGBoostEngine(Engine):
         self._n_sampled = max(1, round(colsample * n_features))
         # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
         self._rounds_per_booster = min(max(n_features // 8, 16), 64)
-        params = {
-            "lambda": 1.0,
-            "min_child_weight": 1.0,
-            "min_split_loss": 0.0,
-            "alpha": 0.0,
-            **params,
-            "booster": "gbtree",
-            "tree_method": "hist",
-            "max_bin": max_bin,
-            "nthread": n_jobs,
-            "eta": 1.0,
-            "base_score": 0.0,
-            "disable_default_eval_metric": 1,
-            "verbosity": 0,
-        }
-        if not subset_splits:
-            params["max_cat_to_onehot"] = np.iinfo(np.int32).max
-        if n_outputs > 1:
-            params |= {"objective": "multi:softprob", "num_class": n_outputs}
-        else:
-            params |= {"objective": "reg:squarederror"}
+        params = _booster_params(params, n_outputs, max_bin=max_bin, n_jobs=n_jobs, subset_splits=subset_splits)
         self._samples_by_tree = self._n_sampled < n_features
         self._samples_inside = min(params.get(f"colsample_by{part}", 1.0) for part in ("level", "node")) < 1
         self.uses_seed = self.samples_features = self._samples_by_tree or self._samples_inside
@@ -131,8 +103,6 @@ class XGBoostEngine(Engine):
             # The features are drawn here, by the round's own seed, and handed over as weights: XGBoost's
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
             params["colsample_bytree"] = (self._n_sampled + 0.5) / n_features
-        if "interaction_constraints" in params:  # as text: a list would be translated through column names
-            params["interaction_constraints"] = str(params["interaction_constraints"])
         self._params = params
         # These are measured in units of the target, which has to be the same for the trees of all outputs.
         self._one_scale = params["min_split_loss"] > 0 or params["alpha"] > 0
@@ -242,6 +212,49 @@ class XGBoostEngine(Engine):
         sums = leaf_sums(learner.leaf, len(values), (hessian,), None, self._context.threads)[0]
         mass = self._context.communicator.sum(sums)
         return clip_to_bounds(learner.model, learner.nodes, values, mass, self._monotone)
+
+
+def _quantile_matrix(
+    X: Any, types: list[str] | None, sample_weight: FloatArray | None, **options: Any
+) -> xgboost.DMatrix:
+    """Bin training samples."""
+    matrix: xgboost.DMatrix
+    if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
+        matrix = paged_matrix("ExtMemQuantileDMatrix", X, types, sample_weight, **options)
+    else:
+        make = import_xgboost().QuantileDMatrix
+        matrix = make(X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options)
+    return matrix
+
+
+def _booster_params(
+    params: dict[str, Any], n_outputs: int, *, max_bin: int, n_jobs: int, subset_splits: bool
+) -> dict[str, Any]:
+    """Return the parameters of the trees completed by those of a booster that is given gradients."""
+    params = {
+        "lambda": 1.0,
+        "min_child_weight": 1.0,
+        "min_split_loss": 0.0,
+        "alpha": 0.0,
+        **params,
+        "booster": "gbtree",
+        "tree_method": "hist",
+        "max_bin": max_bin,
+        "nthread": n_jobs,
+        "eta": 1.0,
+        "base_score": 0.0,
+        "disable_default_eval_metric": 1,
+        "verbosity": 0,
+    }
+    if not subset_splits:
+        params["max_cat_to_onehot"] = np.iinfo(np.int32).max
+    if n_outputs > 1:
+        params |= {"objective": "multi:softprob", "num_class": n_outputs}
+    else:
+        params |= {"objective": "reg:squarederror"}
+    if "interaction_constraints" in params:  # as text: a list would be translated through feature names
+        params["interaction_constraints"] = str(params["interaction_constraints"])
+    return params
 
 
 def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:
