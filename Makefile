@@ -57,7 +57,7 @@ test-spark: $(VENV)/.dev
 
 # The site, into docs/_build/html; a warning is an error.
 docs: $(VENV)/.docs
-	MPLBACKEND=Agg OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # Whether other sites answer to the links of this one: needs the network, and is part of the hosted workflow. Links
@@ -92,6 +92,7 @@ pages: $(VENV)/.lab
 	$(BIN)/scboost-lab default_study page
 	$(BIN)/scboost-lab pruning --page-only
 	$(BIN)/scboost-lab bench --page-only --output results/speed --docs docs
+	$(BIN)/scboost-lab benchmarks
 	$(BIN)/scboost-lab readme
 	$(BIN)/python tools/reliability_page.py
 	$(BIN)/python tools/distributed_page.py

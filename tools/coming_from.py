@@ -1,13 +1,13 @@
 """Write docs/coming_from.md: the arguments of other libraries and what does the same here.
 
-The table is that of the error messages, :data:`scboost._estimators.migration.FOREIGN`.
+The table is that of the error messages, :data:`scboost._core.foreign_arguments.FOREIGN`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from scboost._estimators.migration import FOREIGN, LIBRARIES, Foreign
+from scboost._core.foreign_arguments import FOREIGN, LIBRARIES, Foreign
 
 PAGE = Path(__file__).parents[1] / "docs" / "coming_from.md"
 

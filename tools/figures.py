@@ -16,14 +16,16 @@ import xgboost
 import scboost
 
 
-def arguments(doc: str | None, counted: str) -> argparse.Namespace:
-    """Read the command line of a long run of cases, which are counted by a name and numbered from 0."""
+def arguments(doc: str | None, counted: str, **more: dict[str, Any]) -> argparse.Namespace:
+    """Read the command line of a long run of cases, which are counted by a name and numbered from 0; add options."""
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(f"--{counted}", type=int, default=1_000_000)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--only", type=int, help=f"run the one of this number, of all {counted}, here and now")
     parser.add_argument("--output", type=Path, help="where to write the figures")
+    for name, options in more.items():
+        parser.add_argument(f"--{name}", **options)
     return parser.parse_args()
 
 

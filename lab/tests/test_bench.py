@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scboost_lab import bench, bench_page, bench_profile, cli, demo
@@ -248,46 +249,32 @@ def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):
     assert bench.time_literal(*bench.make_data(200, 6), rounds=10) == 20.0
 
 
-def test_the_demo_compares_at_equal_terms_and_writes_what_it_says(tmp_path, capsys, monkeypatch):
+def test_the_demo_compares_libraries_and_writes_what_it_says(tmp_path, capsys, monkeypatch):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 5))
-    y = (X[:, 0] + 0.5 * rng.normal(size=300) > 0).astype(float)
-    monkeypatch.setattr(demo, "data_sets", lambda: {"digits, 5-9 against 0-4": (X, y)})
-    monkeypatch.setattr(demo, "TERMS", {demo.EQUAL: ("SCBoost", demo.PLAIN, "LGBM"), demo.DEFAULTS: ("SCBoost", "XGB")})
-    made = []
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    X["kind"] = pd.Categorical(rng.choice(["x", "y", None], 300))
+    y = (X["a"] + (X["kind"] == "x") > 0).to_numpy().astype(int)
+    monkeypatch.setattr(demo, "load", lambda: demo.Split(X[:200], X[200:], y[:200], y[200:]))
+    monkeypatch.setitem(demo.METHODS, "SCBoost", {"n_estimators": 20})
+    monkeypatch.setitem(demo.METHODS, "CAT", {"n_estimators": 20})
+    monkeypatch.setattr(demo, "TEACHER_TREES", 30)
 
     def without_lightgbm(method, seed, **params):
         if method == "LGBM":
             raise NotInstalledError("LGBM needs the package lightgbm")
-        made.append((method, params))
         return make(method, seed, **params)
 
     monkeypatch.setattr(demo, "make", without_lightgbm)
     monkeypatch.chdir(tmp_path)
     results = demo.run(tmp_path / "out")
     out = capsys.readouterr().out
-    assert [(r.terms, r.method) for r in results] == [
-        (demo.EQUAL, "SCBoost"),
-        (demo.EQUAL, demo.PLAIN),
-        (demo.DEFAULTS, "SCBoost"),
-        (demo.DEFAULTS, "XGB"),
-    ]
-    equal = [params for _, params in made[: 2 * demo.N_FOLDS]]
-    assert {(params["n_estimators"], params["learning_rate"]) for params in equal} == {(demo.ROUNDS, demo.RATE)}
-    assert all(r.n_trees == 100 and 0 < r.redundancy < 1 for r in results if r.terms == demo.EQUAL)
-    assert "not installed, left out: LightGBM" in out
-    assert f"open in a browser: {tmp_path / 'out' / 'report.html'}" in out
-    assert [path.name for path in tmp_path.rglob("*")] == ["out", "report.html"]
-
-
-def test_the_demo_says_where_the_method_does_not_win():
-    row = demo.Result(demo.EQUAL, "a", "SCBoost", 0.2, 0.9, 0.8, 0.5, 100, 1.0)
-    other = row._replace(method="XGB", log_loss=0.3, accuracy=0.85, redundancy=0.4)
-    assert demo.summary([row, other]).splitlines() == [
-        "  SCBoost has lower log-loss than, of 1 sets: XGBoost 1.",
-        "  SCBoost has lower redundancy than, of 1 sets: XGBoost 0.",
-        "  It is not the best in 2 of 4 columns; the best there: XGBoost 2.",
-    ]
+    assert [row.name for row in results] == ["SCBoost", "CatBoost", "XGBoost", "HistGradientBoosting"]
+    assert "not installed: LightGBM" in out
+    assert "SCBoostClassifier: 20 trees" in out
+    assert "samples like these get the same label" in out
+    written = sorted(path.name for path in tmp_path.rglob("*"))
+    assert written == ["defaults.png", "out", "report.html"]
+    assert all(str(tmp_path / "out" / name) in out for name in ("report.html", "defaults.png"))
 
 
 def test_only_the_command_that_is_run_is_imported():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scboost_lab import bench_page, default_page, pruning, readme, reproduction_page, reproduction_tables
+from scboost_lab import bench_page, benchmarks, default_page, pruning, readme, reproduction_page, reproduction_tables
 from scboost_lab.page import VERSION_LINE, fill, sections, template
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +56,12 @@ def test_results_of_another_version_make_another_document(name, tmp_path):
     changed = text(copied)
     assert VERSION_LINE.findall(changed) == ["scboost 9.9"]
     assert changed != (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_benchmarks_is_made_from_the_committed_results(tmp_path):
+    assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == benchmarks.page_text(ROOT / "results")
+    benchmarks.draw(ROOT / "results", tmp_path / "chart.svg")
+    assert (tmp_path / "chart.svg").read_text(encoding="utf-8").count("SCBoost best") == 1
 
 
 def test_the_readmes_table_is_that_of_the_results():

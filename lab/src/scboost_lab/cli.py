@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "demo": "compare SCBoost with the installed peers on embedded data",
+    "demo": "compare five libraries on a real table, compress a model, write a report",
     "bench": "measure time and memory against the peers",
     "datasets": "list, fetch and check the paper's ten data sets",
     "reproduce": "run the paper's tables and figures",
     "pruning": "measure redundancy and pruning on real data",
     "default_study": "compare the default with other libraries at their defaults",
     "compress_study": "compare compressed models with their teachers and with short boosted models",
+    "benchmarks": "write the page of benchmarks and its chart from the results",
     "readme": "write the README's table and speeds from the results",
 }
 """Modules of this package that describe their ``arguments`` and have a ``main``."""

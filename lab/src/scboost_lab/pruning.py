@@ -157,7 +157,7 @@ def _lasso_cv(model: Any, X_val: Array, y_val: Labels, X_test: Array) -> tuple[A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # at the smallest penalties, which it does not choose
         lasso = LassoCV(cv=5, n_jobs=1, random_state=0).fit(H_val, y_val)
-    scale = nonnegative_weights(lasso.predict(H_val)[:, None], y_val, pull=1e-3)
+    scale = nonnegative_weights(lasso.predict(H_val)[:, None], y_val, ridge=1e-3)
     F = lasso.predict(H_test) * scale.weights[0] + scale.intercept
     return _softened(np.asarray(special.expit(F))), int(np.count_nonzero(lasso.coef_))
 
