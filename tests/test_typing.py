@@ -1,33 +1,65 @@
-"""Types that users of the library see under a strict type checker."""
+"""A user's program under strict type checkers: it passes as written, and planted mistakes are reported."""
 
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mypy")
+SCRIPT = Path(__file__).parent / "typing" / "user_script.py"
 
-SNIPPET = """
-from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+# Strict, but scikit-learn has no stubs.
+PYRIGHT = {"typeCheckingMode": "strict", "reportMissingTypeStubs": False, "reportUnusedExpression": False}
 
-reveal_type(SCBoostClassifier(n_estimators=5).fit([[1.0]], [0]))
-reveal_type(SCBoostRegressor().fit([[1.0]], [0]).predict([[1.0]]))
-reveal_type(SCBoostRegressor().set_params(n_estimators=5))
-reveal_type(load_model("model.ubj"))
-SCBoostClassifier().fit([[1.0]], [0], weights=[1.0])
-"""
+# A statement that a type checker must reject, and what its message contains.
+MISTAKES = {
+    "classifier.fit(X, y, weights=None)": "weights",
+    'SCBoostClassifier(engine="fast")': "fast",
+    'SCBoostRegressor(n_estimators="many")': "many",
+    "SCBoostRegressor(max_tree=5)": "max_tree",
+    "label: str = classifier.predict_proba(X)": "str",
+    "single: npt.NDArray[np.float32] = regressor.predict(X)": "32",
+    'load_model("model.ubj", losses=None)': "losses",
+    "rounds: str = regressor.n_estimators_": "str",
+    "small.certificate.confidnce": "confidnce",
+    "learn_weights(X, y, loss=SquaredLoss(), pull=0.1)": "pull",
+    "Batches(make_batches)": "folder",
+    'Checkpoint("path", every="ten")': "every",
+}
+# Scikit-learn is not typed: for mypy its base classes, and so the estimators, could be anything.
+MISTAKES_FOR_PYRIGHT = {
+    "foreign: SCBoostClassifier = compress(object(), X).model": "SCBoostRegressor",
+    "native: SCBoostClassifier = in_xgboost.model": "XGB",
+    "classifier.predict_prob(X)": "predict_prob",
+}
 
 
-def test_fit_and_load_model_keep_their_types(tmp_path):
-    (tmp_path / "snippet.py").write_text(SNIPPET)
+def errors_of(command: list[str], mistakes: dict[str, str], folder: Path) -> list[str]:
+    """Run a type checker on the script with mistakes at its end; return the lines of its output with errors."""
+    lines = SCRIPT.read_text().splitlines()
+    (folder / "script.py").write_text("\n".join([*lines, *mistakes]) + "\n")
+    done = subprocess.run([*command, "script.py"], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    errors = [line for line in done.stdout.splitlines() if re.search(r"\.py:\d+:.*error", line)]
+    places = [int(re.search(r"\.py:(\d+):", line)[1]) for line in errors]
+    assert not [line for line, place in zip(errors, places, strict=True) if place <= len(lines)], done.stdout
+    for number, (statement, named) in enumerate(mistakes.items(), start=len(lines) + 1):
+        found = [line for line, place in zip(errors, places, strict=True) if place == number]
+        assert any(named in line for line in found), (statement, done.stdout)
+    return errors
+
+
+@pytest.mark.slow
+def test_mypy_strict_accepts_a_user_script_and_reports_planted_mistakes(tmp_path):
+    pytest.importorskip("mypy")
     options = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache")]
-    command = [sys.executable, "-m", "mypy", *options, "snippet.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
-    lines = [line.partition(": ")[2].replace("scboost.", "") for line in done.stdout.splitlines()]
-    types = [line.rpartition(" is ")[2].strip('"').split(".")[-1] for line in lines if "Revealed" in line]
-    assert types[0] == "SCBoostClassifier"
-    assert types[1].startswith("floating")
-    assert types[2] == "SCBoostRegressor"
-    assert "SCBoostClassifier | " in lines[3]
-    assert "SCBoostRegressor" in lines[3]
-    assert 'Unexpected keyword argument "weights" for "fit"' in done.stdout
+    errors = errors_of([sys.executable, "-m", "mypy", *options], MISTAKES, tmp_path)
+    assert len(errors) == len(MISTAKES)
+
+
+def test_pyright_strict_accepts_a_user_script_and_reports_planted_mistakes(tmp_path):
+    pytest.importorskip("basedpyright")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
+    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable]
+    errors_of(command, {**MISTAKES, **MISTAKES_FOR_PYRIGHT}, tmp_path)

@@ -5,14 +5,14 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 :mod:`scboost.weighting`.
 """
 
+from scboost._data.batches import Batches
 from scboost._estimators import SCBoostClassifier, SCBoostRegressor
-from scboost._estimators.batches import Batches
 from scboost._estimators.checkpoint import Checkpoint
 from scboost._estimators.compression import compress
-from scboost._estimators.exports import encode_features, to_onnx, to_treelite
 from scboost._estimators.model_file import load_model
 from scboost._model.check import check_model
 from scboost._model.codegen import export_c, export_js, export_sql
+from scboost._model.exports import encode_features, to_onnx, to_treelite
 from scboost._version import __version__ as __version__
 from scboost.diagnostics import prune, redundancy_report, report, reweight, tree_matrix
 

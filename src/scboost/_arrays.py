@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 ArrayLike = Any
-FloatArray = npt.NDArray[np.floating]
+FloatArray = npt.NDArray[np.floating]  # float32 or float64
+Float64Array = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]

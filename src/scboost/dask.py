@@ -20,12 +20,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike
+from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.parameters import Parameters
 from scboost._core.rules import check_distributed, check_parameters
 from scboost._engine.xgboost.collective import tracking
 from scboost._estimators import classifier, regressor
 from scboost._estimators.base import SCBoost
-from scboost._estimators.migration import explains_foreign_arguments
 from scboost._estimators.sharing import Outcome, Part, fit_part
 from scboost._runtime.communicator import WorkerError
 from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
@@ -265,7 +265,7 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
         return self._lazily(X, "predict", np.float64, columns)
 
 
-def redundancy_report(model: Any, X: Any, y: Any = None, *, name: str | None = None) -> RedundancyReport:
+def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None = None) -> RedundancyReport:
     """Measure how redundant the trees of a fitted ensemble are, on rows of a Dask cluster.
 
     The report of :func:`scboost.redundancy_report`. Workers read their partitions where they are and add up small

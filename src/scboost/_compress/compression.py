@@ -18,6 +18,7 @@ from scboost._compress.result import Compressed
 from scboost._compress.samples import Samples
 from scboost._compress.teachers import read_teacher
 from scboost._compress.types import Mask
+from scboost._model.fitted import FittedModel, HasFittedModel
 
 _RIDGES = (0.3, 1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
@@ -51,7 +52,9 @@ class Options:
             raise ValueError("y_certify was given without X_certify.")
 
 
-def compress_model(model: Any, X: Any, y: Any, options: Options, seed: int, n_threads: int) -> Compressed:
+def compress_model(
+    model: object, X: Any, y: Any, options: Options, seed: int, n_threads: int
+) -> Compressed[FittedModel]:
     """Compress a model; ``model`` of the result is a FittedModel.
 
     Parameters
@@ -64,7 +67,7 @@ def compress_model(model: Any, X: Any, y: Any, options: Options, seed: int, n_th
         Threads that grow trees; 0 for all.
     """
     budget = Budget(options.max_trees, options.max_leaves, options.max_bytes)
-    fitted = model.__fitted_model__() if hasattr(type(model), "__fitted_model__") else None
+    fitted = model.__fitted_model__() if isinstance(model, HasFittedModel) else None
     samples = Samples.of(X, None if fitted is None else fitted.encoder)
     if len(samples) < _FEWEST_SAMPLES:
         raise ValueError(f"X has {len(samples)} samples; compress needs at least {_FEWEST_SAMPLES}.")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from scboost._compress.certificate import Certificate
 from scboost._compress.types import Float64
+
+Model_co = TypeVar("Model_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class SizePoint:
 
 
 @dataclass(frozen=True)
-class Compressed:
+class Compressed(Generic[Model_co]):
     """A small model, and how it compares with its teacher on samples that were not used for fitting.
 
     Attributes
@@ -64,7 +66,7 @@ class Compressed:
         leaf sum of its absolute values: 0 if the residual is exactly orthogonal to all leaves.
     """
 
-    model: Any
+    model: Model_co
     n_trees: int
     n_leaves: int
     n_bytes: int

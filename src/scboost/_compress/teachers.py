@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scboost._compress.families import FAMILIES, Family
 from scboost._compress.types import Float64
 from scboost._core.losses import Loss
-from scboost._model.fitted import FittedModel
+from scboost._model.fitted import FittedModel, HasFittedModel
 from scboost.diagnostics import read_ensemble
 
 # Probabilities of 0 and 1, as forests have them, are moved this far inside: log-odds of 0 are infinite.
@@ -43,7 +43,7 @@ class Teacher:
     loss: Loss | None = None
 
 
-def read_teacher(model: Any, X: Any, y: Any, link: str, n_threads: int = 1) -> Teacher:
+def read_teacher(model: object, X: Any, y: Any, link: str, n_threads: int = 1) -> Teacher:
     """Find out how to ask a model for raw scores.
 
     Parameters
@@ -61,16 +61,16 @@ def read_teacher(model: Any, X: Any, y: Any, link: str, n_threads: int = 1) -> T
     """
     if link != "auto" and link not in FAMILIES:
         raise ValueError(f"link={link!r} must be 'auto' or one of {', '.join(map(repr, FAMILIES))}.")
-    if hasattr(type(model), "__fitted_model__"):
+    if isinstance(model, HasFittedModel):
         teacher = _of_fitted_model(model.__fitted_model__(), n_threads)
     elif hasattr(model, "predict_proba") and not _is_regressor(model):
-        teacher = _from_classifier(model, y)
+        teacher = _from_classifier(model.predict_proba, _labels(model, y, None))
     elif hasattr(model, "decision_function") and hasattr(model, "classes_"):
         teacher = _from_decisions(model.decision_function, _labels(model, y, None))
     elif _is_booster(model):
         teacher = _from_trees(model, y)
     elif hasattr(model, "predict"):
-        teacher = _from_regressor(model, link)
+        teacher = _from_regressor(model.predict, _regression_link(model) if link == "auto" else link)
     elif callable(model):
         teacher = _from_callable(model, X, y, link)
     else:
@@ -83,11 +83,11 @@ def read_teacher(model: Any, X: Any, y: Any, link: str, n_threads: int = 1) -> T
     return teacher
 
 
-def _is_regressor(model: Any) -> bool:
+def _is_regressor(model: object) -> bool:
     return getattr(model, "_estimator_type", None) == "regressor"
 
 
-def _is_booster(model: Any) -> bool:
+def _is_booster(model: object) -> bool:
     """Whether a model has no scikit-learn interface but trees that the diagnostics can read."""
     if type(model).__name__ not in {"Booster", "CatBoost"} and not hasattr(type(model), "__tree_ensemble__"):
         return False
@@ -102,15 +102,15 @@ def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
     return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link.name]](), fitted.classes, fitted.loss)
 
 
-def _from_classifier(model: Any, y: Any) -> Teacher:
+def _from_classifier(predict_proba: Callable[[Any], Any], labels: npt.NDArray[Any]) -> Teacher:
     def probabilities(X: Any) -> Float64:
-        p = model.predict_proba(X)
+        p = predict_proba(X)
         if isinstance(p, list):
             raise TypeError("model predicts several targets; compress needs one model for each.")
         p = np.asarray(p, dtype=np.float64)
         return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 
-    return _of_probabilities(probabilities, _labels(model, y, None))
+    return _of_probabilities(probabilities, labels)
 
 
 def _of_probabilities(probabilities: Callable[[Any], Float64], labels: npt.NDArray[Any]) -> Teacher:
@@ -137,7 +137,7 @@ def _from_decisions(decide: Callable[[Any], Any], labels: npt.NDArray[Any]) -> T
     return Teacher(raw, FAMILIES["logit" if len(labels) == 2 else "softmax"](), labels)
 
 
-def _from_trees(model: Any, y: Any) -> Teacher:
+def _from_trees(model: object, y: Any) -> Teacher:
     """Read a booster without a scikit-learn interface."""
     reader = read_ensemble(model)
 
@@ -156,16 +156,15 @@ def _from_trees(model: Any, y: Any) -> Teacher:
     )
 
 
-def _from_regressor(model: Any, link: str) -> Teacher:
-    chosen = _regression_link(model) if link == "auto" else link
-    if chosen not in {"identity", "log"}:
+def _from_regressor(predict: Callable[[Any], Any], link: str) -> Teacher:
+    if link not in {"identity", "log"}:
         raise ValueError(f"link={link!r} needs a classifier; a model with predict only takes 'identity' or 'log'.")
 
     def raw(X: Any) -> Float64:
-        prediction = np.atleast_2d(np.asarray(model.predict(X), dtype=np.float64).T)
-        return prediction if chosen == "identity" else _logarithm(prediction)
+        prediction = np.atleast_2d(np.asarray(predict(X), dtype=np.float64).T)
+        return prediction if link == "identity" else _logarithm(prediction)
 
-    return Teacher(raw, FAMILIES[chosen](), None)
+    return Teacher(raw, FAMILIES[link](), None)
 
 
 def _logarithm(prediction: Float64) -> Float64:
@@ -176,9 +175,9 @@ def _logarithm(prediction: Float64) -> Float64:
     return np.asarray(np.log(prediction))
 
 
-def _regression_link(model: Any) -> str:
+def _regression_link(model: object) -> str:
     """Return "log" if the parameters of a regressor name a loss for counts or amounts."""
-    final = model[-1] if hasattr(model, "steps") else model
+    final = model.steps[-1][1] if hasattr(model, "steps") else model
     parameters: Mapping[str, Any] = final.get_params() if hasattr(final, "get_params") else {}
     named = [parameters.get(name) for name in ("objective", "loss", "loss_function")]
     words = " ".join(str(name).lower() for name in named if name is not None) + type(final).__name__.lower()
@@ -204,7 +203,7 @@ def _from_callable(function: Callable[[Any], Any], X: Any, y: Any, link: str) ->
     return Teacher(raw, FAMILIES[link](), None if n_classes is None else _labels(function, y, n_classes))
 
 
-def _labels(model: Any, y: Any, n_classes: int | None) -> npt.NDArray[Any]:
+def _labels(model: object, y: Any, n_classes: int | None) -> npt.NDArray[Any]:
     """Return the class labels that a model knows, else those of y, else 0, 1, ..."""
     for name in ("classes_", "class_labels"):
         if getattr(model, name, None) is not None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from scboost._engine.interface import Regressor
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -46,7 +48,7 @@ class Parameters:
     validation_fraction: float
     monotone_constraints: Any
     interaction_constraints: Any
-    estimator: Any
+    estimator: Regressor | None
     warm_start: bool
     callbacks: Sequence[Callable[[Any], Any]] | None
     n_jobs: int | None

@@ -90,13 +90,13 @@ class Run:
             prior = base.intercept
         elif not from_zero:
             prior = initial_score(loss, samples.y, samples.weight, context.communicator)
-        # Where only differences matter, the loop works on the centred target: a large mean would cost float32 digits.
-        shift = prior[0] if loss.translation_invariant else 0.0
+        self._frame = frame = loss.frame(prior)
+        start = frame.scores(prior[:, None])[:, 0]
         if resume is None:
-            state = initial_state(samples.weight, settings, engine, prior - shift, len(samples), n_rounds, context)
+            state = initial_state(samples.weight, settings, engine, start, len(samples), n_rounds, context)
             self.training = Training(make_ensemble(prior) if base is None else copy.deepcopy(base), state, settings)
             if base is not None:
-                state.F[:] = base.scores(samples.X, context.n_threads) - shift
+                state.F[:] = frame.scores(base.scores(samples.X, context.n_threads))
         else:
             self.training = resume
             if resume.state.projector is not None and not resume.without_scores:
@@ -106,14 +106,15 @@ class Run:
                 resume.ensemble.reweight(*resume.grown)
             resume.grown, resume.stop, resume.interrupted = None, NOT_STOPPED, False
             if resume.without_scores:
-                state = initial_state(samples.weight, settings, engine, prior - shift, len(samples), n_rounds, context)
+                state = initial_state(samples.weight, settings, engine, start, len(samples), n_rounds, context)
                 _replay(resume, state, samples, has_changing_metric(loss, settings), context)
-        self._validation, self._loss, self._weight = validation, loss, samples.weight
-        self._y = y = np.asarray(samples.y - shift if shift else samples.y, dtype=engine.dtype)
+        self._validation, self._loss, self._weight = validation, frame.loss, samples.weight
+        self._y = y = np.asarray(frame.target(samples.y), dtype=engine.dtype)
         draws = None
         if settings.random:
             draws = Draws(samples.keys(context), settings.seed, samples.weight, context)
-        self._rounds = iter(Boosting(self.training.state, loss, y, samples.weight, settings, engine, draws, context))
+        state = self.training.state
+        self._rounds = iter(Boosting(state, frame.loss, y, samples.weight, settings, engine, draws, context))
 
     @property
     def validation_weight(self) -> float:
@@ -130,7 +131,7 @@ class Run:
             if done is None:
                 training.stop = training.state.stop
                 return False
-            training.ensemble.append(done.learners, training.settings.eta)
+            training.ensemble.append(done.learners, training.settings.eta * self._frame.unit)
             training.record(done)
             if self._validation is not None:
                 training.validation_loss.append(self._validation.loss(training.ensemble, training.state.F, done))
@@ -212,22 +213,27 @@ class OutOfFold:
         """Return the loss of each sample at the scores kept, of shape (m,)."""
         if self.best_scores is None:
             raise ValueError("no scores were kept")
-        return self._loss.pointwise_loss(self._y - self._shift(ensemble), self.best_scores.astype(np.float64))
+        frame = self._loss.frame(ensemble.intercept)
+        return frame.loss.pointwise_loss(frame.target(self._y), self.best_scores.astype(np.float64))
 
-    def _shift(self, ensemble: Ensemble) -> float:
-        return float(ensemble.intercept[0]) if self._loss.translation_invariant else 0.0
+    def added_scores(self, ensemble: Ensemble) -> FloatArray | None:
+        """Return the raw scores kept without the intercept, of shape (K, m); None if there are none."""
+        if self.best_scores is None:
+            return None
+        frame, start = self._loss.frame(ensemble.intercept), ensemble.intercept[:, None]
+        return frame.unit[:, None] * (self.best_scores.astype(np.float64) - frame.scores(start))
 
     def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
         """Return the mean loss; see :class:`Validation`."""
         if self._contributions is not None:
             h = [np.take(learner.predictions(), self._held_out) for learner in done.learners]
             self._contributions.append(np.stack(h))
-        shift = self._shift(ensemble)
+        frame = self._loss.frame(ensemble.intercept)
         self._scores = scores = F.take(self._held_out, axis=1)
         if self._metric is not None:  # which may depend on more than differences
-            return self._metric.mean(self._y, scores.astype(np.float64) + shift, self._weight)
-        y = self._y - shift if shift else self._y
-        return self._loss.mean(y, scores, self._weight, self._context.communicator, self._context.threads)
+            return self._metric.mean(self._y, frame.raw(scores), self._weight)
+        y = frame.target(self._y)
+        return frame.loss.mean(y, scores, self._weight, self._context.communicator, self._context.threads)
 
 
 class ValidationSet:
@@ -315,6 +321,8 @@ def grow(
                 if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
                     on_best()
             stop = _observed_stop(first, observer, pooled[-1] if pooled else None, interrupted)
+    if interrupted():
+        first.interrupted, stop = True, Stop(StopReason.INTERRUPTED)
     observer.end()
     for run in runs:
         training = run.training

@@ -24,6 +24,7 @@ from scboost._engine.factory import EngineFactory
 from scboost._engine.interface import Engine, TreeOptions
 from scboost._runtime.context import Context
 from scboost._runtime.observer import Observer
+from scboost._runtime.signals import interrupts_raised
 
 # A model on all samples tolerates more rounds than its larger training set alone accounts for.
 _MORE_ROUNDS = 1.12
@@ -110,29 +111,34 @@ def train(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
 
 def _train_one(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
     """Grow one model; a validation set stops it and weights its trees."""
-    samples, validation = _with_validation(spec, data, context)
     strategy, resume = spec.strategy, data.resume
     options = spec.options if resume is None else resume.options
-    run = Run(
-        samples,
-        spec.loss,
-        spec.settings,
-        EngineFactory(spec.engine, context).make(samples.X, samples.weight, options),
-        spec.new_ensemble,
-        strategy.n_rounds,
-        context,
-        from_zero=spec.from_zero,
-        base=data.base,
-        validation=None if validation is None else ValidationSet(validation, spec.loss, context, spec.metric),
-        resume=resume,
-    )
-    run.training.options = options
-    samples.forget_keys()
+    with interrupts_raised():
+        samples, validation = _with_validation(spec, data, context)
+        run = Run(
+            samples,
+            spec.loss,
+            spec.settings,
+            EngineFactory(spec.engine, context).make(samples.X, samples.weight, options),
+            spec.new_ensemble,
+            strategy.n_rounds,
+            context,
+            from_zero=spec.from_zero,
+            base=data.base,
+            validation=None if validation is None else ValidationSet(validation, spec.loss, context, spec.metric),
+            resume=resume,
+        )
+        run.training.options = options
+        samples.forget_keys()
     training = _grow(spec, run, strategy.n_rounds, "scboost", context)
     ensemble = training.ensemble
     trained = Trained(training, ensemble.n_rounds)
     if strategy.weighting is not None and validation is not None and not training.interrupted:
-        trained.weights = weigh_ensemble(ensemble, validation, spec.loss, strategy.weighting, context)
+        try:
+            with interrupts_raised():
+                trained.weights = weigh_ensemble(ensemble, validation, spec.loss, strategy.weighting, context)
+        except KeyboardInterrupt:  # the rounds are finished
+            training.interrupt()
     elif strategy.early_stopping is not None and training.validation_loss:
         earlier = ensemble.n_rounds - len(training.validation_loss)
         trained.n_rounds = earlier + int(np.argmin(training.validation_loss)) + 1
@@ -164,22 +170,29 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
     Then either one model is grown on all samples, or the fold models are kept and averaged, or both, and averaged.
     """
     samples, strategy, weighting = data.samples, spec.strategy, spec.strategy.weighting
-    folds = _make_folds(spec, data, context)
     keeps_folds = weighting is not None and weighting.source == "fold_average"
     only_folds = keeps_folds and not strategy.adds_full_model
-    validation = CrossValidation(spec, samples, folds, context)
-    options = spec.options
-    engine = validation.engine(options)
-    label = "scboost, folds" if keeps_folds or len(folds) > 1 else "scboost, rounds"
-    stopping = None if spec.selection is None else spec.selection.stopping
-    models = validation.grow([engine.fork() for _ in folds], stopping, label, kept=only_folds)
-    if len(folds) > 1:
-        models, selected = validation.select_options(models, options)
-        engine = engine if selected is options else validation.engine(selected)
-        options = selected
+    with interrupts_raised():
+        folds = _make_folds(spec, data, context)
+        validation = CrossValidation(spec, samples, folds, context)
+        options = spec.options
+        engine = validation.engine(options)
+        label = "scboost, folds" if keeps_folds or len(folds) > 1 else "scboost, rounds"
+        stopping = None if spec.selection is None else spec.selection.stopping
+        models = validation.grow([engine.fork() for _ in folds], stopping, label, kept=only_folds)
+        if len(folds) > 1:
+            models, selected = validation.select_options(models, options)
+            engine = engine if selected is options else validation.engine(selected)
+            options = selected
     weights = None
     if weighting is not None and models.n_rounds:
-        weights = weigh_folds(samples, folds, models, spec.loss, weighting, context)
+        try:
+            with interrupts_raised():
+                weights = weigh_folds(samples, folds, models, spec.loss, weighting, context)
+        except KeyboardInterrupt:
+            if not only_folds:
+                raise
+            models.trainings[0].interrupt()  # their rounds are finished
     log = _selection_log(models) if spec.selection is not None else {}
     if only_folds:
         training = _averaged(models.trainings, weights, options)
@@ -232,13 +245,14 @@ def _train_on_all(
     if strategy.n_rounds_given is not None:
         given = strategy.n_rounds_given
         settings, n_rounds = replace(settings, eta=settings.eta * n_rounds / given), given
-    run = Run(samples, spec.loss, settings, engine, spec.new_ensemble, n_rounds, context, from_zero=spec.from_zero)
-    run.training.options = options
     keeps_folds = strategy.weighting is not None and strategy.weighting.source == "fold_average"
-    if selection is not None and not spec.loss.supports_weighting:
-        run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
-    elif selection is not None and (keeps_folds or weights is None):
-        run.training.scale = [out_of_fold_scale(samples, folds, models, spec.loss, communicator)]
+    with interrupts_raised():
+        run = Run(samples, spec.loss, settings, engine, spec.new_ensemble, n_rounds, context, from_zero=spec.from_zero)
+        run.training.options = options
+        if selection is not None and not spec.loss.supports_weighting:
+            run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
+        elif selection is not None and (keeps_folds or weights is None):
+            run.training.scale = [out_of_fold_scale(samples, folds, models, spec.loss, communicator)]
     return _grow(spec, run, n_rounds, "scboost, all rows", context), n_rounds
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from scboost._arrays import FloatArray
 from scboost._core.loop import Round, Settings, State
-from scboost._core.stopping import NOT_STOPPED, Stop
+from scboost._core.stopping import NOT_STOPPED, Stop, StopReason
 from scboost._engine.ensemble import Ensemble
 from scboost._engine.interface import TreeOptions
 
@@ -71,6 +71,10 @@ class Training:
         self.components.append(sum(p.k for p in parts) / n)
         self.energy_kept.append(sum(p.energy_kept for p in parts) / n)
         self.energy_removed.append(sum(p.share for p in parts) / n)
+
+    def interrupt(self) -> None:
+        """Note an interrupt after the last round."""
+        self.interrupted, self.stop = True, Stop(StopReason.INTERRUPTED)
 
     def forget_last(self) -> None:
         """Take the last round's numbers from the log."""

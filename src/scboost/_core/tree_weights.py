@@ -82,12 +82,11 @@ def out_of_fold_scale(
     """Return the factor of all trees that minimises the loss of held-out samples at the selected round."""
     start, added = [], []
     for training, part in zip(models.trainings, models.held_out, strict=True):
-        if part.best_scores is None:
+        scores = part.added_scores(training.ensemble)
+        if scores is None:
             return 1.0
-        intercept = training.ensemble.intercept[:, None]
-        scores = part.best_scores.astype(np.float64)
-        added.append(scores if loss.translation_invariant else scores - intercept)
-        start.append(np.broadcast_to(intercept, scores.shape))
+        added.append(scores)
+        start.append(np.broadcast_to(training.ensemble.intercept[:, None], scores.shape))
     held_out = samples.targets(np.concatenate([indices for _, indices in folds]))
     return learn_scale(
         np.concatenate(added, axis=1),
@@ -112,7 +111,7 @@ def _learn(
         sample_weight=samples.weight,
         method=weighting.method,
         covariance_penalty=weighting.covariance_penalty,
-        pull=weighting.ridge,
+        ridge=weighting.ridge,
     )
     if not found.converged:
         context.observer.warn(

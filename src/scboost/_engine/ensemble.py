@@ -46,9 +46,9 @@ class Ensemble(ABC):
         """Number of rounds."""
         return len(self.weights)
 
-    def append(self, learners: Sequence[Learner], weight: float) -> None:
-        """Add one round of K learners, all with the same weight."""
-        self.weights = np.concatenate([self.weights, [[weight] * self.n_outputs]])
+    def append(self, learners: Sequence[Learner], weight: float | FloatArray) -> None:
+        """Add one round of K learners, with one weight for all of them or one for each."""
+        self.weights = np.concatenate([self.weights, np.broadcast_to(weight, (1, self.n_outputs))])
         for learner in learners:
             self._append(learner)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
@@ -39,6 +39,16 @@ class Learner:
     def predictions(self) -> FloatArray:
         """Return the value of each training sample, of shape (n,)."""
         return self.values if self.leaf is None else self.values.take(self.leaf)
+
+
+class Regressor(Protocol):
+    """A regressor with scikit-learn's interface, as learner in place of trees."""
+
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        """Fit to X, y and, if supported, ``sample_weight``."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted values of shape (n,)."""
 
 
 @dataclass(frozen=True)

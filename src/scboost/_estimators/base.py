@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
+from scboost._core.foreign_arguments import advice, explains_foreign_arguments
+from scboost._engine.interface import Regressor
 from scboost._estimators.callbacks import CallbackSupportMixin, with_callbacks
 from scboost._estimators.fitting import FitArguments, FitMixin
 from scboost._estimators.intake import without_weightless
-from scboost._estimators.migration import advice, explains_foreign_arguments
 from scboost._estimators.parameters import CONSTRAINTS, thread_count
-from scboost._estimators.resuming import Resumable
 from scboost._model.fitted import FittedModel
 from scboost._model.reader import read_trees
+from scboost._model.resuming import Resumable
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost.diagnostics import EnsembleReader
 
@@ -94,7 +95,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     validation_fraction: float
     monotone_constraints: Any
     interaction_constraints: Any
-    estimator: Any
+    estimator: Regressor | None
     warm_start: bool
     callbacks: Sequence[Callable[[Any], Any]] | None
     n_jobs: int | None
@@ -175,8 +176,9 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         Returns
         -------
         self
-            The fitted estimator. After a keyboard interrupt it keeps the rounds finished so far; if ``fit`` raises any
-            other error, the estimator is unchanged.
+            The fitted estimator. After a keyboard interrupt it keeps the rounds finished so far. If the interrupt comes
+            before the first round of the model to be kept, for example during cross-validation, or if ``fit`` raises
+            any other error, the estimator is unchanged.
         """
         base = None if init_model is None else _fitted(init_model)
         before = self._model, self._resumable
@@ -187,6 +189,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             X, *_ = without_weightless(X, y, sample_weight, None, SINGLE_PROCESS)
             try:
                 self.__with_fitted_model__(compressed(self, X, self.max_trees))
+            except KeyboardInterrupt as error:
+                raise KeyboardInterrupt(f"the model keeps its {self.n_estimators_} rounds, not compressed") from error
             except Exception:
                 self._model, self._resumable = before
                 raise
@@ -262,7 +266,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._fitted.max_depth
 
     @property
-    def training_log_(self) -> dict[str, FloatArray]:
+    def training_log_(self) -> dict[str, npt.NDArray[Any]]:
         """Measurements of every round."""
         return dict(self._fitted.training_log)
 
@@ -272,7 +276,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._fitted.stop_reason
 
     @property
-    def selection_log_(self) -> dict[str, FloatArray]:
+    def selection_log_(self) -> dict[str, npt.NDArray[Any]]:
         """Validation loss of the fold models, if the number of rounds was selected by cross-validation."""
         return self._optional("selection_log_", dict(self._fitted.selection.log) or None)
 
@@ -301,14 +305,14 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         self._model = replace(self._fitted, target_name=name)
 
     @property
-    def weights_(self) -> FloatArray:
+    def weights_(self) -> Float64Array:
         """Weight of each tree, of shape (n_rounds,), or (n_rounds, n_classes) for several outputs."""
         return self._fitted.weights
 
     @property
-    def intercept_(self) -> FloatArray:
+    def intercept_(self) -> Float64Array:
         """Constant part of the raw score, of shape (n_outputs,)."""
-        return self._fitted.ensemble.intercept.copy()
+        return np.array(self._fitted.ensemble.intercept, dtype=np.float64)
 
     @property
     def estimators_(self) -> list[Any]:
@@ -316,7 +320,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._fitted.learners()
 
     @property
-    def feature_importances_(self) -> FloatArray:
+    def feature_importances_(self) -> Float64Array:
         """Share of each feature in the total gain, of shape (n_features,)."""
         return self._fitted.feature_importances
 
@@ -382,11 +386,24 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         >>> exported.predict_proba(X).shape
         (150, 3)
         """
-        from scboost._estimators.exports import to_xgboost
+        from scboost._model.exports import to_xgboost
 
         return to_xgboost(self._fitted, n_jobs=self.n_jobs)
 
-    def compress(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> Compressed:
+    @overload
+    def compress(
+        self: _Self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        library: Literal["scboost"] = "scboost",
+        **options: Any,
+    ) -> Compressed[_Self]: ...
+    @overload
+    def compress(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, library: Literal["xgboost"], **options: Any
+    ) -> Compressed[xgboost.XGBClassifier | xgboost.XGBRegressor]: ...
+    def compress(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> Compressed[Any]:
         """Compress the model into a few trees, with a certificate of how little is lost.
 
         Parameters
@@ -416,7 +433,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
         return compress(self, X, y, **options)
 
-    def shap_values(self, X: ArrayLike) -> FloatArray:
+    def shap_values(self, X: ArrayLike) -> Float64Array:
         """Return exact TreeSHAP values: how much each feature contributes to the raw score.
 
         Parameters
@@ -458,11 +475,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     def __with_tree_weights__(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> SCBoost:
         return copy.copy(self).__with_fitted_model__(self._fitted.with_tree_weights(kept, weights, intercept))
 
-    def _raw_scores(self, X: ArrayLike) -> FloatArray:
+    def _raw_scores(self, X: ArrayLike) -> Float64Array:
         """Raw scores, of shape (n_outputs, n)."""
         return self._fitted.raw_scores(X, self._n_threads())
 
-    def _staged_raw_scores(self, X: ArrayLike) -> Iterator[FloatArray]:
+    def _staged_raw_scores(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Raw scores after 1, 2, ... rounds, of shape (n_outputs, n)."""
         return self._fitted.staged_raw_scores(X, self._n_threads())
 

@@ -15,6 +15,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from scboost._core.training import Training
+from scboost._model.fitted import HasFittedModel
 from scboost._runtime.communicator import Communicator, agreed
 from scboost._runtime.observer import Observer
 from scboost._runtime.progress import Progress
@@ -33,7 +34,7 @@ except ImportError:  # the protocol came with scikit-learn 1.9
         return method
 
 
-def _check_unchanged(estimator: Any, before: dict[str, Any], callback: Callable[[Any], Any]) -> None:
+def _check_unchanged(estimator: object, before: dict[str, Any], callback: Callable[[Any], Any]) -> None:
     """Reject a callback that sets a parameter, which would have no effect on the fit."""
     for name, value in before.items():
         now = getattr(estimator, name)
@@ -139,7 +140,7 @@ class Tasks:
         Whether there is any callback.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, max_rounds: int) -> None:
+    def __init__(self, estimator: CallbackSupportMixin, X: Any, y: Any, sample_weight: Any, max_rounds: int) -> None:
         self._estimator = estimator
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         self._data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
@@ -156,18 +157,18 @@ class Tasks:
             self._round = self._fit.subcontext(task_name="round")
             self._round.call_on_fit_task_begin(**self._data)
 
-    def end_round(self, so_far: Any) -> bool:
+    def end_round(self, so_far: HasFittedModel) -> bool:
         """Report a round, with an estimator that has the model so far; True if a callback asks to stop."""
         return self._round is not None and bool(
             self._round.call_on_fit_task_end(**self._data, reconstruction_attributes=lambda: _state(so_far))
         )
 
-    def end_fit(self, fitted: Any) -> None:
+    def end_fit(self, fitted: HasFittedModel) -> None:
         """Report the fit, with the fitted estimator."""
         if self._fit is not None:
             self._fit.call_on_fit_task_end(**self._data, reconstruction_attributes=lambda: _state(fitted))
 
 
-def _state(estimator: Any) -> dict[str, Any]:
+def _state(estimator: HasFittedModel) -> dict[str, Any]:
     # The loop goes on adding to the ensemble: whoever keeps the reported model must not see it grow.
     return {"_model": copy.deepcopy(estimator.__fitted_model__())}

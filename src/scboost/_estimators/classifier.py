@@ -12,12 +12,13 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from scboost._arrays import ArrayLike, FloatArray
+from scboost._arrays import ArrayLike, Float64Array, FloatArray
+from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
 from scboost._data.samples import Samples
+from scboost._engine.interface import Regressor
 from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples
-from scboost._estimators.migration import explains_foreign_arguments
 from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._runtime.communicator import Communicator, agreed
 
@@ -104,7 +105,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         monotone_constraints: Any = None,
         interaction_constraints: Any = None,
         class_weight: Any = None,
-        estimator: Any = None,
+        estimator: Regressor | None = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[[Any], Any]] | None = None,
         n_jobs: int | None = None,
@@ -235,7 +236,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         """Number of classes."""
         return len(self.classes_)
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
+    def decision_function(self, X: ArrayLike) -> Float64Array:
         """Return raw scores: log-odds of the second class, or one score per class.
 
         Parameters
@@ -250,7 +251,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         """
         return self._fitted.margins(self._raw_scores(X))
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> Float64Array:
         """Return class probabilities.
 
         Parameters
@@ -280,7 +281,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         """
         return self._fitted.labels(self._raw_scores(X))
 
-    def staged_predict_proba(self, X: ArrayLike) -> Iterator[FloatArray]:
+    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Yield class probabilities after each boosting round.
 
         Parameters

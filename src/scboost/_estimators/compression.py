@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,12 +18,55 @@ from scboost._estimators.parameters import thread_count
 from scboost._estimators.regressor import SCBoostRegressor
 from scboost._model.fitted import FittedModel
 
+if TYPE_CHECKING:
+    import xgboost
+
 _LEAVES = 64
 _LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")
 
 
+@overload
 def compress(
-    model: Any,
+    model: object,
+    X: Any,
+    y: Any = None,
+    *,
+    max_trees: int = 20,
+    max_leaves: int = _LEAVES,
+    max_bytes: int | None = None,
+    confidence: float = 0.95,
+    X_certify: Any = None,
+    y_certify: Any = None,
+    certify_fraction: float = 0.1,
+    X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
+    n_synthetic: int | Literal["auto"] = "auto",
+    link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    library: Literal["scboost"] = "scboost",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Compressed[SCBoostClassifier | SCBoostRegressor]: ...
+@overload
+def compress(
+    model: object,
+    X: Any,
+    y: Any = None,
+    *,
+    max_trees: int = 20,
+    max_leaves: int = _LEAVES,
+    max_bytes: int | None = None,
+    confidence: float = 0.95,
+    X_certify: Any = None,
+    y_certify: Any = None,
+    certify_fraction: float = 0.1,
+    X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
+    n_synthetic: int | Literal["auto"] = "auto",
+    link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    library: Literal["xgboost"],
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Compressed[xgboost.XGBClassifier | xgboost.XGBRegressor]: ...
+def compress(
+    model: object,
     X: Any,
     y: Any = None,
     *,
@@ -40,7 +83,7 @@ def compress(
     library: Literal["scboost", "xgboost"] = "scboost",
     n_jobs: int | None = None,
     random_state: Any = None,
-) -> Compressed:
+) -> Compressed[Any]:
     """Compress a fitted model of any library into a few trees, with a certificate of how little is lost.
 
     The teacher's raw score is a function without noise that can be evaluated anywhere. It is evaluated on the samples
@@ -125,9 +168,11 @@ def compress(
     return replace(found, model=small.to_xgboost() if library == "xgboost" else small)
 
 
-def _estimator(teacher: Any, found: Compressed, params: dict[str, Any]) -> SCBoostClassifier | SCBoostRegressor:
+def _estimator(
+    teacher: object, found: Compressed[FittedModel], params: dict[str, Any]
+) -> SCBoostClassifier | SCBoostRegressor:
     """Return the estimator of a compressed model; a regressor has the loss of its teacher."""
-    model: FittedModel = found.model
+    model = found.model
     shape: dict[str, Any] = {"n_estimators": found.n_trees, "max_leaves": found.max_leaves, "max_depth": None}
     if model.classes is not None:
         return SCBoostClassifier(**shape, **params).__with_fitted_model__(model)
@@ -160,5 +205,5 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
     )
     log = {name: values for name, values in small.curve_arrays().items() if not np.isnan(values).any()}
     certificate = " ".join(str(small.certificate).splitlines())
-    model: FittedModel = small.model.__fitted_model__()
+    model = small.model.__fitted_model__()
     return replace(model, training_log=log, stop_reason=f"compressed from {n_rounds} rounds. {certificate}")

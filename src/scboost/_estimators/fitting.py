@@ -22,26 +22,27 @@ from scboost._core.rules import check_batch_arguments, check_metric_is_used, che
 from scboost._core.spec import Facts, FitSpec, Strategy, resolve
 from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
+from scboost._data.batches import OpenBatches, opened
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.samples import Samples
+from scboost._data.validation import check_size, target_vector
 from scboost._engine.factory import EngineName, engine_name
-from scboost._estimators.batches import OpenBatches, opened
+from scboost._engine.interface import Regressor
 from scboost._estimators.callbacks import RoundObserver, Tasks
 from scboost._estimators.intake import (
     Target,
-    check_size,
     interaction_groups,
     learn_features,
     monotone_signs,
-    target_vector,
     used_groups,
     without_weightless,
 )
 from scboost._estimators.metric import Metric
-from scboost._estimators.resuming import Identity, Resumable, check_base
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
+from scboost._model.resuming import Identity, Resumable, check_base
 from scboost._runtime.communicator import Communicator, agreed
 from scboost._runtime.context import Context
+from scboost._runtime.signals import interrupts_held, interrupts_raised
 from scboost._runtime.storage import IN_MEMORY, Storage
 from scboost._runtime.threads import SERIAL, Threads, thread_count
 
@@ -91,7 +92,7 @@ class FitArguments:
 class FitMixin(ABC):
     """The fit half of the estimators."""
 
-    estimator: Any
+    estimator: Regressor | None
     engine: Literal["auto", "native", "xgboost"]
     device: str
     callbacks: Sequence[Callable[[Any], Any]] | None
@@ -158,7 +159,8 @@ class FitMixin(ABC):
             storage = Storage(X.folder) if in_files else IN_MEMORY
             threads = Threads(thread_count(parameters.n_threads))
             try:
-                self._fit(replace(given, X=X, X_val=X_val), parameters, Context(communicator, threads, storage))
+                with interrupts_raised():
+                    self._fit(replace(given, X=X, X_val=X_val), parameters, Context(communicator, threads, storage))
             finally:
                 threads.close()
 
@@ -184,7 +186,7 @@ class FitMixin(ABC):
         if given.base is not None:
             if type(given.base) is not type(self):
                 raise ValueError(f"init_model is a {type(given.base).__name__}; this is a {type(self).__name__}.")
-            check_base(given.base.__fitted_model__(), encoder, target)
+            check_base(given.base.__fitted_model__(), encoder, target.classes, target.loss)
             data.base = given.base.__fitted_model__().ensemble
         if given.groups is not None:
             data.groups = used_groups(given.groups, _num_samples(given.X), given.sample_weight)
@@ -292,18 +294,20 @@ class FitMixin(ABC):
             effective_size=samples.effective_size(communicator),
             max_categories=encoder.max_categories,
         )
-        scoring = parameters.early_stopping_metric
+        scoring, learner = parameters.early_stopping_metric, parameters.estimator
         spec = resolve(
             parameters,
             strategy,
             loss,
             facts,
             seed,
-            new_ensemble=functools.partial(new_ensemble, encoder, loss, of_trees=parameters.estimator is None),
+            new_ensemble=functools.partial(new_ensemble, encoder, loss, of_trees=learner is None),
             categorical=encoder.categorical,
             monotone=monotone_signs(parameters.monotone_constraints, encoder),
             interactions=interaction_groups(parameters.interaction_constraints, encoder),
-            make_learner=None if parameters.estimator is None else functools.partial(_make_learner, self.estimator),
+            make_learner=None
+            if parameters.estimator is None
+            else functools.partial(_make_learner, parameters.estimator),
             engine=engine,
             metric=None if scoring is None else Metric(scoring, loss, target.classes),
         )
@@ -335,12 +339,13 @@ class FitMixin(ABC):
         tasks = Tasks(self, given.X, given.y, given.sample_weight, spec.strategy.n_rounds)
         publish = functools.partial(set_model, view)
         observer = RoundObserver(self.callbacks or (), tasks, publish, context.communicator, verbose=bool(self.verbose))
-        trained = train(spec, data, replace(context, observer=observer))
-        set_model(self, trained.training, observer.n_rounds, trained)
-        if not self.warm_start:
-            self._resumable = None
-        tasks.end_fit(self)
-        if trained.training.interrupted:
+        with interrupts_held() as interrupted:  # from the last round on, finished work must reach the estimator
+            trained = train(spec, data, replace(context, observer=observer))
+            set_model(self, trained.training, observer.n_rounds, trained)
+            if not self.warm_start:
+                self._resumable = None
+            tasks.end_fit(self)
+        if trained.training.interrupted or interrupted():
             n_rounds = trained.training.ensemble.n_rounds
             raise KeyboardInterrupt(f"the model keeps the {n_rounds} rounds finished so far")
 
@@ -379,9 +384,9 @@ def _check_start(target: Target, parameters: Parameters, communicator: Communica
         )
 
 
-def _make_learner(estimator: Any, seed: int) -> Any:
+def _make_learner(estimator: Regressor, seed: int) -> Any:
     """Return an unfitted copy of a scikit-learn regressor, with a seed unless it has one."""
-    learner = clone(estimator)
+    learner: Any = clone(estimator)
     if "random_state" in learner.get_params() and learner.get_params()["random_state"] is None:
         learner.set_params(random_state=seed)
     return learner

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from scboost._arrays import ArrayLike, FloatArray, IntArray
 from scboost._core.losses import Loss
 from scboost._data.encoder import Encoder, InputRules, Matrix
 from scboost._data.samples import Samples
+from scboost._data.validation import check_size
 from scboost._runtime.communicator import Communicator, agreed
 
 
@@ -68,38 +69,6 @@ def learn_features(
     if rules.dtype is np.float32:
         check_size(matrix)
     return encoder, matrix
-
-
-def check_size(matrix: Any, name: str = "X") -> None:
-    """Refuse numbers that XGBoost's bins cannot hold."""
-    values = matrix.data if hasattr(matrix, "indptr") else matrix
-    largest = max(
-        float(np.fmax.reduce(values, axis=None, initial=0)), -float(np.fmin.reduce(values, axis=None, initial=0))
-    )
-    limit = float(np.finfo(np.float32).max) / 2  # XGBoost puts the last bin of a column at twice the largest value
-    if largest > limit:
-        raise ValueError(
-            f"{name} has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it."
-        )
-
-
-def target_vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
-    """Return a one-dimensional target of the length of X, without missing values."""
-    if y is None:
-        raise ValueError(f"This estimator requires {name} to be passed, but the target {name} is None.")
-    y = column_or_1d(y, warn=True)
-    if len(y) != X.shape[0]:
-        raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} rows.")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"Input {name} contains NaN or infinity; every row needs a finite target.")
-    if y.dtype.kind == "O" and any(_is_missing(v) for v in y):
-        raise ValueError(f"Input {name} contains NaN or None; every row needs a label.")
-    return np.asarray(y)
-
-
-def _is_missing(value: Any) -> bool:
-    # pandas.NA answers no comparison with True or False; NaN differs from itself.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
 
 
 def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:

@@ -15,9 +15,9 @@ from scboost._estimators.regressor import named_loss
 from scboost._model import file
 from scboost._model.atomic import write_file
 from scboost._model.document import Document
-from scboost._model.file import ANY_FAULT, not_stored, pack_loss, parse
+from scboost._model.file import not_stored, pack_loss, parse
 from scboost._model.fitted import FittedModel
-from scboost._model.packing import ModelFileError, require
+from scboost._model.packing import ModelFileError, require, untrusted
 
 _FORMATS = (".json", ".ubj")
 
@@ -67,11 +67,11 @@ def _stored_class(model: FittedModel) -> type[SCBoostClassifier | SCBoostRegress
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     """Return the native model, with everything else in its attributes."""
     document = file.to_document(model, parameters)
-    _check_loss_parameters(model, parameters)
+    check_loss_parameters(model, parameters)
     return document
 
 
-def _check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> None:
+def check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> None:
     """Refuse parameters that name another loss than that of the model."""
     named = parameters.get("loss")
     if model.classes is not None or named is None or isinstance(named, Loss):
@@ -124,15 +124,12 @@ def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> SCB
 
 def from_document(document: Document, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
     """Make the estimator of a document that ``parse`` returned; see :func:`load_model` for the loss."""
-    try:
-        return _estimator(*file.from_document(document, loss))
-    except ModelFileError:
-        raise
-    except ANY_FAULT as error:
-        raise ModelFileError(f"is corrupt: {type(error).__name__}: {error}") from error
+    with untrusted():
+        return make_estimator(*file.from_document(document, loss))
 
 
-def _estimator(model: FittedModel, parameters: dict[str, Any]) -> SCBoostClassifier | SCBoostRegressor:
+def make_estimator(model: FittedModel, parameters: dict[str, Any]) -> SCBoostClassifier | SCBoostRegressor:
+    """Return the estimator of a model and of parameters that were read from a file, after checking them."""
     estimator = _stored_class(model)()
     known = estimator.get_params(deep=False)
     unknown = sorted(set(parameters) - set(known))
@@ -142,5 +139,5 @@ def _estimator(model: FittedModel, parameters: dict[str, Any]) -> SCBoostClassif
     estimator.set_params(**parameters)
     estimator.__check_parameters__()
     require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")
-    _check_loss_parameters(model, parameters)
+    check_loss_parameters(model, parameters)
     return estimator.__with_fitted_model__(model)

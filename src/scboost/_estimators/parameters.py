@@ -10,21 +10,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 _Class = TypeVar("_Class", bound=type)
 
-MAY_CHANGE_IN_WARM_START = frozenset(
-    {
-        "callbacks",
-        "covariance_penalty",
-        "n_estimators",
-        "n_iter_no_change",
-        "n_jobs",
-        "tol",
-        "verbose",
-        "warm_start",
-        "weight_ridge",
-    }
-)
-"""Parameters that leave the rounds already done as they are; all others must stay between fits with ``warm_start``."""
-
 
 def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads as XGBoost counts them: 0 for all."""

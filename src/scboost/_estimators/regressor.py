@@ -11,7 +11,8 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from scboost._arrays import ArrayLike, FloatArray
+from scboost._arrays import ArrayLike, Float64Array
+from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.links import LogLink
 from scboost._core.losses import (
     ExpectileLoss,
@@ -26,9 +27,9 @@ from scboost._core.losses import (
 )
 from scboost._core.statistics import weighted_quantile
 from scboost._data.samples import Samples
+from scboost._engine.interface import Regressor
 from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples, numbers
-from scboost._estimators.migration import explains_foreign_arguments
 from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._runtime.communicator import Communicator, agreed
 
@@ -144,7 +145,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         validation_fraction: float = 0.2,
         monotone_constraints: Any = None,
         interaction_constraints: Any = None,
-        estimator: Any = None,
+        estimator: Regressor | None = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[[Any], Any]] | None = None,
         n_jobs: int | None = None,
@@ -226,7 +227,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         tags.target_tags.positive_only = self.loss in ("poisson", "gamma", "tweedie")
         return tags
 
-    def predict(self, X: ArrayLike) -> FloatArray:
+    def predict(self, X: ArrayLike) -> Float64Array:
         """Return the predicted value of each sample.
 
         Parameters
@@ -241,7 +242,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         """
         return self._fitted.means(self._raw_scores(X))
 
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Float64Array:
         """Return prediction intervals between two fitted quantiles.
 
         Parameters
@@ -292,7 +293,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             )
         return float(super().score(X, y, sample_weight))
 
-    def staged_predict(self, X: ArrayLike) -> Iterator[FloatArray]:
+    def staged_predict(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Yield the predicted values after each boosting round.
 
         Parameters

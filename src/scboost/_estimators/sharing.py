@@ -13,7 +13,7 @@ from scboost._arrays import FloatArray
 from scboost._core.losses import Loss, is_built_in
 from scboost._engine.xgboost.collective import joined, lost_worker
 from scboost._estimators.base import SCBoost
-from scboost._estimators.checkpoint import from_bytes
+from scboost._estimators.checkpoint import estimator_from_bytes
 from scboost._estimators.fitting import FitArguments
 from scboost._estimators.model_file import from_document, to_document
 from scboost._model.file import parse
@@ -82,7 +82,7 @@ def _resumed(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
 
     Whether they, the loss and the data are those of the checkpoint is checked as in any other resumed fit.
     """
-    saved = from_bytes(checkpoint, _own_loss(estimator), other_versions=False)
+    saved = estimator_from_bytes(checkpoint, _own_loss(estimator), other_versions=False)
     local_class = next(cls for cls in type(estimator).__mro__ if cls.__module__.startswith("scboost._estimators"))
     if not isinstance(saved, local_class):
         raise ValueError(  # noqa: TRY004 - the value of resume_from is wrong

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import inspect
 import json
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +27,7 @@ from scboost._model import ubjson
 from scboost._model.document import Document
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.json_text import read_text
-from scboost._model.packing import NUMERIC, ModelFileError, float64, pack, require, unpack
+from scboost._model.packing import NUMERIC, ModelFileError, float64, pack, require, unpack, untrusted
 from scboost._version import __version__
 from scboost._xgboost import import_xgboost
 
@@ -63,8 +62,6 @@ _RENAMED = {
     "weighting_rows": "weighting_data",
 }
 _RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
-# What reading something else than what was written can end in; none of it is a fault of this code.
-ANY_FAULT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, struct.error)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -176,14 +173,10 @@ def parse(data: bytes) -> Document:
     Document
         Sound, of a known schema, and with the right checksum.
     """
-    try:
+    with untrusted("is corrupt or not a model file"):
         document = Document.decode(data)
         _check_origin(document)
         document.check()
-    except ModelFileError:
-        raise
-    except ANY_FAULT as error:
-        raise ModelFileError(f"is corrupt or no model: {type(error).__name__}: {error}") from error
     return document
 
 

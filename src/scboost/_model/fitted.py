@@ -6,12 +6,12 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
 from scboost._core.losses import Loss
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
@@ -37,7 +37,7 @@ class Selection:
         How categorical features are split; None if there are none.
     """
 
-    log: Mapping[str, FloatArray] = field(default_factory=dict)
+    log: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     features: tuple[int, ...] = ()
     categorical_splits: Literal["one-vs-rest", "subset"] | None = None
 
@@ -81,7 +81,7 @@ class FittedModel:
     n_rounds: int
     learning_rate: float
     max_depth: int | None = None
-    training_log: Mapping[str, FloatArray] = field(default_factory=dict)
+    training_log: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     stop_reason: str = ""
     selection: Selection = field(default_factory=Selection)
     weighting_result: Weights | None = None
@@ -103,23 +103,24 @@ class FittedModel:
         """Return X as the ensemble takes it."""
         return self.encoder.encode(X, owner=self.owner, check_finite=check_finite)
 
-    def raw_scores(self, X: ArrayLike, n_threads: int) -> FloatArray:
+    def raw_scores(self, X: ArrayLike, n_threads: int) -> Float64Array:
         """Return the raw scores of samples, of shape (n_outputs, n)."""
         # XGBoost orders infinite values like all others, and looking for them takes up to a fifth of the prediction.
         matrix = self.encode(X, check_finite=self.has_other_learners)
-        return self.ensemble.scores(matrix, n_threads)
+        return np.asarray(self.ensemble.scores(matrix, n_threads), dtype=np.float64)
 
-    def staged_raw_scores(self, X: ArrayLike, n_threads: int) -> Iterator[FloatArray]:
+    def staged_raw_scores(self, X: ArrayLike, n_threads: int) -> Iterator[Float64Array]:
         """Yield the raw scores after 1, 2, ... rounds, of shape (n_outputs, n)."""
-        return islice(self.ensemble.staged(self.encode(X), n_threads), self.n_rounds)
+        staged = islice(self.ensemble.staged(self.encode(X), n_threads), self.n_rounds)
+        return (np.asarray(raw, dtype=np.float64) for raw in staged)
 
-    def margins(self, raw: FloatArray) -> FloatArray:
+    def margins(self, raw: Float64Array) -> Float64Array:
         """Return raw scores in the form of ``decision_function``: (n,), or (n, n_classes)."""
         return raw[0] if len(raw) == 1 else np.ascontiguousarray(raw.T)
 
-    def means(self, raw: FloatArray) -> FloatArray:
+    def means(self, raw: FloatArray) -> Float64Array:
         """Apply the inverse link: probabilities of shape (n, n_classes), values of shape (n,) or (n, n_quantiles)."""
-        return self.loss.link.inverse(raw.astype(np.float64))
+        return np.asarray(self.loss.link.inverse(raw.astype(np.float64)), dtype=np.float64)
 
     def labels(self, raw: FloatArray) -> npt.NDArray[Any]:
         """Return the most probable class of each sample."""
@@ -148,9 +149,9 @@ class FittedModel:
         """Return the leaf of each sample in each tree of the native model, of shape (n, n_trees)."""
         return self.trees("apply").leaf_nodes(self.encode(X), n_threads)
 
-    def shap_values(self, X: ArrayLike, n_threads: int) -> FloatArray:
+    def shap_values(self, X: ArrayLike, n_threads: int) -> Float64Array:
         """Return exact TreeSHAP values, of shape (n, n_features + 1) or (n, n_outputs, n_features + 1)."""
-        values = self.trees("shap_values").explain(self.encode(X), n_threads)
+        values = np.asarray(self.trees("shap_values").explain(self.encode(X), n_threads), dtype=np.float64)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def learners(self) -> list[Any]:
@@ -160,15 +161,15 @@ class FittedModel:
         raise AttributeError("estimators_ exists with estimator= only; see get_booster().")
 
     @property
-    def weights(self) -> FloatArray:
+    def weights(self) -> Float64Array:
         """Weight of each learner, of shape (n_rounds,), or (n_rounds, n_outputs) for several outputs."""
-        weights = self.ensemble.weights
+        weights = np.asarray(self.ensemble.weights, dtype=np.float64)
         return weights[:, 0].copy() if weights.shape[1] == 1 else weights.copy()
 
     @property
-    def feature_importances(self) -> FloatArray:
+    def feature_importances(self) -> Float64Array:
         """Share of each feature in the total gain, of shape (n_features,)."""
-        gains = self.ensemble.gains()
+        gains = np.asarray(self.ensemble.gains(), dtype=np.float64)
         total = gains.sum()
         return gains / total if total > 0 else gains
 
@@ -193,6 +194,23 @@ class FittedModel:
         ensemble.reweight(weights, intercept)
         # The learned weights describe trees that the new model no longer has.
         return replace(self, ensemble=ensemble, n_rounds=ensemble.n_rounds, weighting_result=None)
+
+
+@runtime_checkable
+class HasFittedModel(Protocol):
+    """An estimator of this library, as the functions see it that take a fitted model."""
+
+    def __fitted_model__(self) -> FittedModel:
+        """Return the fitted model; NotFittedError before ``fit``."""
+
+
+def fitted_model(estimator: HasFittedModel, function: str) -> FittedModel:
+    """Return the fitted model of an estimator that a user gave to a function."""
+    if not isinstance(estimator, HasFittedModel):
+        raise TypeError(
+            f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(estimator).__name__}."
+        )
+    return estimator.__fitted_model__()
 
 
 def new_ensemble(encoder: Encoder, loss: Loss, intercept: FloatArray, *, of_trees: bool) -> Ensemble:

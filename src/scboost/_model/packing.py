@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,37 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray
 from scboost._core.weighting.solver import Weights
 
+_WEIGHTS = dataclasses.fields(Weights)
 NUMERIC = "biuf"
 """Kinds of arrays that are stored as bytes."""
 
 
+# Errors that decoding bytes of any other origin may raise.
+_DECODING_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
+
+
 class ModelFileError(ValueError):
-    """A file is not one that :func:`load_model` can read: the message says why."""
+    """A file that :func:`scboost.load_model` cannot read; the message says why."""
+
+
+@contextmanager
+def untrusted(problem: str = "is corrupt") -> Iterator[None]:
+    """Turn any error of decoding a file into a ModelFileError."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except _DECODING_ERRORS as error:
+        raise ModelFileError(f"{problem}: {type(error).__name__}: {error}") from error
 
 
 def pack(value: Any, name: str = "") -> Any:
@@ -41,7 +69,7 @@ def pack(value: Any, name: str = "") -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "UO":
         return {"array": value.dtype.kind, "values": [pack(item, name) for item in value.tolist()]}
     if isinstance(value, Weights):
-        fields = {field.name: pack(getattr(value, field.name), name) for field in dataclasses.fields(value)}
+        fields = {_stored(field.name): pack(getattr(value, field.name), name) for field in _WEIGHTS}
         return {"weights": fields}
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     raise ValueError(
@@ -66,18 +94,24 @@ def unpack(value: Any) -> Any:
         require(len(dict(pairs)) == len(pairs), "a key comes twice")
         return dict(pairs)
     if set(value) == {"weights"}:
-        return _checked_weights(Weights(**{name: unpack(item) for name, item in value["weights"].items()}))
+        stored = {name: unpack(item) for name, item in value["weights"].items()}
+        return _checked_weights(Weights(**{f.name: stored.pop(_stored(f.name)) for f in _WEIGHTS}, **stored))
     if set(value) == {"array", "values"}:
         return _unpack_texts(value["array"], value["values"])
     require(set(value) == {"array", "shape", "data"}, f"unknown kind of value with {sorted(value)!r:.80}")
     return _unpack_numbers(value["array"], value["shape"], value["data"])
 
 
+def _stored(name: str) -> str:
+    """Return the name of a field of the weights in files, which keep that of scboost 0.1."""
+    return "pull_term" if name == "ridge_term" else name
+
+
 def _checked_weights(weights: Weights) -> Weights:
     for name in ("weights", "intercept"):
         values = float64(getattr(weights, name), name)
         require(bool(np.isfinite(values).all()), f"{name} of the weighting are not finite")
-    for name in ("objective", "loss", "covariance_term", "pull_term", "gap"):
+    for name in ("objective", "loss", "covariance_term", "ridge_term", "gap"):
         require(type(getattr(weights, name)) in {int, float}, f"{name} of the weighting is not a number")
     require(type(weights.n_iterations) is int, "n_iterations of the weighting is not a whole number")
     require(type(weights.converged) is bool, "converged of the weighting is neither true nor false")

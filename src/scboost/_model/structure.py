@@ -195,7 +195,8 @@ def _has_vector_leaves(tree: Any) -> bool:
 
 def base_scores(text: str) -> list[float]:
     """Read the intercepts, which XGBoost stores as text."""
-    return [float(part) for part in text.strip("[]").split(",")]
+    inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return [float(part) for part in inner.split(",")]
 
 
 def _check_base_score(text: Any, K: int) -> None:

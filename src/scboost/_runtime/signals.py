@@ -1,4 +1,11 @@
-"""Interrupts from the keyboard."""
+"""Interrupts from the keyboard: raised where work can stop, held where it cannot.
+
+A fit has three kinds of sections. Where nothing would be lost, an interrupt is raised at once, as always in Python. In
+a round, it is held until the round is finished: half a round would leave scores and histories that no later round could
+continue from. While a C++ library calls back into Python it is deferred: an exception would be lost, or leave the
+library with half of its data. The state is the handler itself. Only Python's own handler in the main thread is
+replaced; other handlers are left alone.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +13,80 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from types import FrameType
+
+
+class _Mode(Enum):
+    RAISE = "raise at once"
+    HOLD = "note the first interrupt, raise the second"
+    DEFER = "note all interrupts"
+
+
+class _Handler:
+    """Handles interrupts while sections are entered and left."""
+
+    def __init__(self) -> None:
+        self.mode, self.asked = _Mode.RAISE, False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        again, self.asked = self.asked, True
+        if self.mode is _Mode.RAISE or (self.mode is _Mode.HOLD and again):
+            signal.default_int_handler(number, frame)
+
+
+def _never() -> bool:
+    return False
+
+
+@contextmanager
+def _section(mode: _Mode) -> Iterator[Callable[[], bool]]:
+    """Handle interrupts in one way; yields a function that tells whether there was one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield _never
+        return
+    outer = signal.getsignal(signal.SIGINT)
+    if outer is not signal.default_int_handler and not isinstance(outer, _Handler):
+        yield _never
+        return
+    handler = outer if isinstance(outer, _Handler) else _Handler()
+    before, handler.mode = handler.mode, mode
+    if handler is not outer:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: handler.asked
+    finally:
+        handler.mode = before
+        if handler is not outer:
+            signal.signal(signal.SIGINT, outer)
 
 
 @contextmanager
 def interrupts_held() -> Iterator[Callable[[], bool]]:
-    """Delay an interrupt from the keyboard; a second one is raised at once. Yields a function that tells of the first.
+    """Hold the first interrupt; a second one is raised at once.
 
-    Half a round would leave scores and histories that no later round could continue from. Only Python's own handler
-    in the main thread is replaced; other handlers are left alone.
+    Yields a function that tells, also afterwards, whether there was an interrupt; whoever holds must act on it.
     """
-    asked: list[bool] = []
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
+    with _section(_Mode.HOLD) as interrupted:
+        yield interrupted
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        if asked:
-            signal.default_int_handler(number, frame)
-        asked.append(True)
 
-    if ours:
-        signal.signal(signal.SIGINT, hold)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+@contextmanager
+def interrupts_raised() -> Iterator[None]:
+    """Raise interrupts at once, also one that is held already; one that a finalizer swallows is seen at the end."""
+    with _section(_Mode.RAISE) as interrupted:
+        if interrupted():
+            raise KeyboardInterrupt
+        yield
+
+
+@contextmanager
+def interrupts_deferred() -> Iterator[Callable[[], bool]]:
+    """Defer all interrupts to the end of the section.
+
+    Yields a function that tells whether there was one, for sections that can end early.
+    """
+    with _section(_Mode.DEFER) as interrupted:
+        yield interrupted
+    if interrupted():
+        raise KeyboardInterrupt

@@ -251,7 +251,7 @@ class WeightingProblem:
             sample_weight=self.sample_weight,
             method=method,
             covariance_penalty=self.covariance_penalty,
-            pull=ridge,
+            ridge=ridge,
         )
 
     def write(self, model: object, solution: Solution) -> Reweighted:

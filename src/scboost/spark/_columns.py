@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from scboost._estimators.migration import advice
+from scboost._core.foreign_arguments import advice
 
 try:
     import pandas as pd  # noqa: F401 - Spark needs it to exchange data with Python

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -80,6 +81,14 @@ class Loss(ABC):
         del k
         return self
 
+    def frame(self, prior: FloatArray) -> Frame:
+        """Return the units in which the loop computes, given the constant raw score of shape (K,) that it starts at.
+
+        Where only differences matter, the target is centred: a large mean would cost float32 digits.
+        """
+        shift = float(prior[0]) if self.translation_invariant else 0.0
+        return Frame(self, np.full(self.n_outputs, shift), np.ones(self.n_outputs), shift)
+
     def check_target(self, y: FloatArray, name: str) -> None:
         """Raise ValueError, with the name of the target, if the loss is not defined for y of shape (n,)."""
         del y, name
@@ -131,6 +140,39 @@ class Loss(ABC):
 
         total, weight = communicator.sum(total_sums(threads.map_blocks(add_up, len(y))))
         return float(total / weight)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Units of the boosting loop: raw scores are ``shift + unit * score``, and targets are shifted and divided alike.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss of targets and scores in these units; its values are those of the loss in the original units.
+    shift, unit : ndarray of shape (K,)
+        Zero and unit of the scores of each output.
+    target_shift, target_unit : float or ndarray of shape (K,)
+        Zero and unit of the target.
+    """
+
+    loss: Loss
+    shift: FloatArray
+    unit: FloatArray
+    target_shift: float | FloatArray = 0.0
+    target_unit: float | FloatArray = 1.0
+
+    def target(self, y: FloatArray) -> FloatArray:
+        """Return targets in these units."""
+        return np.asarray((y - self.target_shift) / self.target_unit)
+
+    def scores(self, raw: FloatArray) -> FloatArray:
+        """Return raw scores of shape (K, n) in these units."""
+        return np.asarray((raw - self.shift[:, None]) / self.unit[:, None])
+
+    def raw(self, scores: FloatArray) -> FloatArray:
+        """Return the raw scores of scores of shape (K, n) in these units, in float64."""
+        return np.asarray(self.shift[:, None] + self.unit[:, None] * scores.astype(np.float64))
 
 
 class LineSearch(ABC):

@@ -1,4 +1,4 @@
-"""Losses of a margin: what the solver needs to know of a loss, and the boosting losses in that form."""
+"""Losses as functions of the margin, the interface of the weighting solver, and adapters of the boosting losses."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ Array = npt.NDArray[np.float64]
 
 
 class MarginLoss(Protocol):
-    """A convex loss of the margins F of m rows, of shape (m,), or (m, K) for K outputs a row."""
+    """A convex loss of the margins F of m samples, of shape (m,), or (m, K) for K outputs."""
 
     def check(self, y: Array, *, intercept: bool) -> None:
-        """Raise ValueError if `y` is not allowed, or if it leaves a free intercept without optimum."""
+        """Raise ValueError if `y` is out of range, or if the optimal intercept would be infinite."""
 
     def value(self, y: Array, F: Array) -> Array:
-        """Loss of every row, of shape (m,)."""
+        """Return the loss of each sample, of shape (m,)."""
 
     def gradient(self, y: Array, F: Array) -> Array:
-        """First derivatives by the margins, of the shape of F."""
+        """Return the first derivatives with respect to the margins, of the shape of F."""
 
     def hessian(self, y: Array, F: Array) -> Array:
-        """Second derivatives c by the margins, or upper bounds; non-negative, of the shape of F.
+        """Return second derivatives c with respect to the margins, or upper bounds; non-negative, of the shape of F.
 
-        For several outputs the matrix of a row's second derivatives is ``diag(c) - c c' / sum(c)``: a loss that does
-        not change when all outputs of a row are shifted by the same amount.
+        For several outputs the Hessian matrix of a sample is ``diag(c) - c c' / sum(c)``: the loss is invariant under a
+        common shift of all outputs.
         """
 
 
 def margin_loss(loss: Loss, unit: float = 1.0) -> MarginLoss:
-    """Turn a boosting loss into a loss of margins.
+    """Return a boosting loss as a loss of margins.
 
     Parameters
     ----------
     loss : Loss
-        With a Hessian, which rules out quantiles and the absolute error. Targets are those of the loss; in
-        classification they may also be probabilities, of shape (m,) for two classes and (m, K) for many.
+        A loss with a Hessian: not a quantile or the absolute error. Targets are those of the loss; in classification
+        they may also be probabilities, of shape (m,) for two classes and (m, K) for more.
     unit : float, default=1
-        What to divide the loss by.
+        Scale that the loss is divided by.
 
     Returns
     -------
@@ -57,13 +57,13 @@ def margin_loss(loss: Loss, unit: float = 1.0) -> MarginLoss:
 
 
 class _Margin:
-    """A boosting loss, divided by its unit, with the outputs as the last axis."""
+    """A boosting loss, divided by its scale, with the outputs as the last axis."""
 
     def __init__(self, loss: Loss, unit: float) -> None:
         self._loss, self._unit = loss, unit
 
     def check(self, y: Array, *, intercept: bool) -> None:
-        """Accept every target: the loss itself knows its range."""
+        """Accept every target: its range was checked by the loss."""
 
     def value(self, y: Array, F: Array) -> Array:
         return np.asarray(self._loss.pointwise_loss(y.T, np.atleast_2d(F.T)) / self._unit, np.float64)
@@ -72,9 +72,7 @@ class _Margin:
         return self._of_shape(F, self._loss.gradient_hessian(y.T, np.atleast_2d(F.T))[0]) / self._unit
 
     def hessian(self, y: Array, F: Array) -> Array:
-        if (
-            F.ndim == 2
-        ):  # the softmax, whose second derivatives are diag(p) - pp'; its Hessian is a bound of the diagonal
+        if F.ndim == 2:  # softmax: the Hessian matrix is diag(p) - p p', and the loss's own Hessian an upper bound
             return np.asarray(self._loss.link.inverse(F.T) / self._unit, np.float64)
         return self._of_shape(F, self._loss.gradient_hessian(y.T, np.atleast_2d(F.T))[1]) / self._unit
 
@@ -84,7 +82,7 @@ class _Margin:
 
 
 class _LogisticMargin(_Margin):
-    """The logistic loss, with derivatives that lose no digit far from zero: boosting trades those for speed."""
+    """The logistic loss, with derivatives that are accurate for large margins; the boosting loss is faster."""
 
     def check(self, y: Array, *, intercept: bool) -> None:
         wrong = y[(y < 0) | (y > 1)]

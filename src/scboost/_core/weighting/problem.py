@@ -1,4 +1,4 @@
-"""The problem of covariance-regularized weighting (CRW): one factor per round, in one set of units."""
+"""Covariance-regularized weighting (CRW) of boosting rounds, independent of the unit of y."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ def learn_weights(
     sample_weight: ArrayLike | None = None,
     method: Literal["nonnegative", "simplex"] = "nonnegative",
     covariance_penalty: float = 0.0,
-    pull: float = 0.1,
+    ridge: float = 0.1,
 ) -> Weights:
-    """Learn one weight per round from rows that the rounds did not see.
+    """Learn one weight per round on held-out samples.
 
-    With method "nonnegative", minimises over factors ``u >= 0`` and shifts b, one for each of the K outputs::
+    Method "nonnegative" minimizes over factors ``u >= 0`` and shifts b, one for each of the K outputs::
 
-        mean_i loss(y_i, start_i + b + A_i u) / l  +  covariance_penalty * u' C u / s  +  pull / T * |u - 1|^2
+        mean_i loss(y_i, start_i + b + A_i u) / l  +  covariance_penalty * u' C u / s  +  ridge / T * |u - 1|^2
 
-    where C is the covariance of the rounds' contributions, summed over outputs, and l and s keep the answer from
-    depending on the unit of y. For losses of the difference between target and score (squared error, Huber) both are
-    the variance of y; where the score is the logarithm of a mean (Poisson, Tweedie), l is the Hessian of the mean
-    loss at the mean of y and s is 1; for classes both are 1. All means are weighted by `sample_weight`. For several
-    outputs, of which only the differences matter, the pull also holds the shifts: ``|u - 1|^2 + |b|^2``. With method
-    "simplex" the weights sum to one, there are no shifts and there is no pull: the paper's form.
+    where C is the covariance of the rounds' contributions, summed over outputs, and the scales l and s make the result
+    independent of the unit of y. For translation-invariant losses (squared error, Huber) both are the variance of y;
+    with a log link (Poisson, Tweedie), l is the Hessian of the mean loss at the mean of y and s is 1; for
+    classification both are 1. All means are weighted by `sample_weight`. For several outputs the ridge penalty includes
+    the shifts, ``|u - 1|^2 + |b|^2``, because the loss depends on their differences only. Method "simplex", the form
+    of the paper, has weights that sum to one, no shifts and no ridge penalty.
 
     Parameters
     ----------
     A : array-like of shape (n, K, T), or (n, T) for one output
-        Contribution of each round to each score of each row. Any memory layout; never copied.
+        Contribution of each round to the raw scores of each sample. Any memory layout; never copied.
     y : array-like of shape (n,)
-        Targets as the loss takes them: 0/1 (or probabilities), class numbers (or probabilities, of shape (n, K)),
-        real numbers.
+        Targets as the loss expects them: 0/1 (or probabilities), class indices (or probabilities, of shape (n, K)),
+        or real values.
     loss : Loss
-        The boosting loss; not a quantile's.
+        The boosting loss; quantile losses are not supported.
     start : array-like that broadcasts to (n, K), or (n,) for A of shape (n, T), default=0
-        Scores before the first round.
+        Raw scores before the first round.
     sample_weight : array-like of shape (n,), optional
-        Non-negative, not all zero.
+        Sample weights: non-negative, not all 0.
     method : {"nonnegative", "simplex"}, default="nonnegative"
-        Free scale, pulled towards 1, with shifts; or the probability simplex.
+        Non-negative weights shrunk towards 1, with shifts; or weights on the probability simplex.
     covariance_penalty : float, default=0
-        Price of redundancy, at least 0.
-    pull : float, default=0.1
-        Strength of the pull, above 0; not used on the simplex.
+        Coefficient of the covariance term, at least 0; larger values penalize redundant rounds.
+    ridge : float, default=0.1
+        Coefficient of the ridge penalty, above 0; not used on the simplex.
 
     Returns
     -------
@@ -66,8 +66,8 @@ def learn_weights(
 
     Notes
     -----
-    For an ensemble whose rows X were held out, "nonnegative" takes the contributions as they are added up and
-    returns factors of the present weights; "simplex" takes the bare learners and returns their weights::
+    For an ensemble and held-out samples X, "nonnegative" takes weighted contributions and returns factors of the
+    current weights; "simplex" takes unweighted contributions and returns weights::
 
         H = ensemble.contributions(X)                                   # (T, K, n)
         A = (H * ensemble.weights[:, :, None]).transpose(2, 1, 0)
@@ -77,8 +77,8 @@ def learn_weights(
         found = learn_weights(H.transpose(2, 1, 0), y, loss=loss, start=ensemble.intercept, method="simplex")
         ensemble.reweight(np.repeat(found.weights[:, None], K, axis=1), ensemble.intercept)
 
-    Out of fold, each row takes its contributions and its start from the model that did not see it; rounds that this
-    model lacks contribute 0::
+    Out of fold, the contributions and the start of a sample come from the fold model that was not fitted on it; rounds
+    that this model lacks contribute 0::
 
         A, start = np.zeros((n, K, T), np.float32), np.zeros((n, K))
         for ensemble, held_out in folds:
@@ -109,16 +109,16 @@ def learn_weights(
             A, y, covariance_penalty=penalty, sample_weight=sample_weight, offset=offset, loss=margin
         )
     return nonnegative_weights(
-        A, y, covariance_penalty=penalty, pull=pull, sample_weight=sample_weight, offset=offset, loss=margin
+        A, y, covariance_penalty=penalty, ridge=ridge, sample_weight=sample_weight, offset=offset, loss=margin
     )
 
 
 def _units(loss: Loss, y: FloatArray, s: FloatArray) -> tuple[float, float]:
-    """Return the units of the loss and of the squared score, for targets y with weights s."""
+    """Return the scales of the loss and of the squared raw score, for targets y with weights s."""
     if loss.translation_invariant:
         variance = float(np.average((y - np.average(y, weights=s)) ** 2, weights=s))
         return (variance, variance) if 0 < variance < np.inf else (1.0, 1.0)
-    if isinstance(loss.link, LogLink) and y @ s > 0:  # rows without any amount have no unit
+    if isinstance(loss.link, LogLink) and y @ s > 0:  # a target that is 0 everywhere has no scale
         score = np.full((1, len(y)), np.log(np.average(y, weights=s)))
         return float(np.average(loss.gradient_hessian(y, score)[1][0], weights=s)), 1.0
     return 1.0, 1.0
@@ -133,24 +133,24 @@ def learn_scale(
     sample_weight: FloatArray | None = None,
     communicator: Communicator = SINGLE_PROCESS,
 ) -> float:
-    """Learn one factor of all rounds from rows that the rounds did not see.
+    """Learn one common factor of all rounds on held-out samples.
 
-    The factor a minimises ``sum_i loss(y_i, start_i + a added_i)`` between a half and two. Chance alone would move it
-    as well: of the derivatives by a at 1, one a row, let G be the sum and V the sum of squares, whose root is what
-    chance makes of G. The result is ``1 + (a - 1) (1 - V / G^2)``, or 1 where V is larger than ``G^2``.
+    The factor a minimizes ``sum_i loss(y_i, start_i + a added_i)`` in [0.5, 2] and is then shrunk towards 1 by its
+    sampling error: let G be the sum over samples of the derivatives with respect to a at 1, and V the sum of their
+    squares, which estimates the variance of G. The result is ``1 + (a - 1) (1 - V / G^2)``, or 1 if V exceeds ``G^2``.
 
     Parameters
     ----------
     added : ndarray of shape (K, n)
-        What the rounds add to each score of each row. Rows of other workers count, too.
+        Sum of the contributions of all rounds to each raw score. Sums run over the samples of all workers.
     y : ndarray of shape (n,)
-        Targets as the loss takes them.
+        Targets as the loss expects them.
     loss : Loss
-        The boosting loss, convex in the score.
+        The boosting loss, convex in the raw score.
     start : ndarray of shape (K, n)
-        Scores before the first round.
+        Raw scores before the first round.
     sample_weight : ndarray of shape (n,), optional
-        Sample weights; a weight counts as that many samples.
+        Sample weights; an integer weight is equivalent to repeating the sample.
     communicator : Communicator, optional
         The other workers.
 
@@ -164,7 +164,7 @@ def learn_scale(
     """
 
     def slopes(a: float) -> FloatArray:
-        """Return minus the derivative of each sample's loss by the factor."""
+        """Return the negative derivative of each sample's loss with respect to the factor."""
         gradient, _ = loss.gradient_hessian(y, start + a * added)
         return np.asarray(np.sum(-gradient * added, axis=0))
 

@@ -1,15 +1,16 @@
-"""Covariance-Regularized Weighting (CRW): one weight per learner, learnt on rows the learners did not see.
+"""Covariance-regularized weighting (CRW): one weight per learner, learned on held-out samples.
 
-``H[i, j]`` is what learner ``j`` contributes to the margin of row ``i``; for K outputs, ``H[i, k, j]`` is what round
-``j`` contributes to margin ``k``, and one weight serves all outputs of a round. Two convex problems are solved:
+``H[i, j]`` is the contribution of learner ``j`` to the margin of sample ``i``; for K outputs, ``H[i, k, j]`` is the
+contribution of round ``j`` to margin ``k``, and all outputs of a round share one weight. Two convex problems are
+solved:
 
 - :func:`simplex_weights`: the weights are non-negative and sum to one (the paper's form);
-- :func:`nonnegative_weights`: the weights are non-negative, their scale is free, and they are pulled towards
-  reference weights.
+- :func:`nonnegative_weights`: the weights are non-negative, their sum is free, and a ridge penalty shrinks
+  them towards reference weights.
 
-Both are minimised by Newton steps whose quadratic model is solved exactly by an active-set method. The answer
-carries a proven bound on its distance from the optimum (``gap``), which depends on the loss's gradient only:
-the Hessian steers the steps but cannot make a wrong answer look right.
+Both are minimized by Newton steps whose quadratic model is solved exactly by an active-set method. The result
+includes a certified bound on the distance from the optimal objective (``gap``). The bound is computed from the gradient
+only, so an inaccurate Hessian slows convergence but cannot make the certificate wrong.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,32 +23,32 @@ from scipy.linalg import cho_factor, cho_solve
 
 from scboost._core.weighting.losses import LOGISTIC, Array, MarginLoss
 
-_BLOCK_ELEMENTS = 2**19  # 4 MB of float64: rows are read in blocks so that H is never copied
+_BLOCK_ELEMENTS = 2**19  # 4 MB of float64: samples are read in blocks so that H is never copied
 _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Learner weights and what is needed to trust them.
+    """Learner weights with their optimality gap.
 
     Attributes
     ----------
     weights : ndarray of shape (T,)
-        Non-negative weights; learners that are not used have exactly zero.
+        Non-negative weights; exactly 0 for learners that are not used.
     intercept : ndarray of shape (K,)
-        What to add to the margin of each output (0 unless asked for).
+        Constant added to the margin of each output; 0 without `intercept`.
     objective : float
-        ``loss + covariance_term + pull_term`` at the answer.
+        ``loss + covariance_term + ridge_term`` at the solution.
     loss : float
         Weighted mean loss.
     covariance_term : float
         ``covariance_penalty * w' C w``, C summed over outputs.
-    pull_term : float
-        ``pull / T * |w - reference|^2`` (0 on the simplex); for several outputs ``pull / T * |intercept|^2`` is added.
+    ridge_term : float
+        ``ridge / T * |w - reference|^2`` (0 on the simplex), plus ``ridge / T * |intercept|^2`` for several outputs.
     gap : float
         Upper bound of ``objective`` minus the optimum.
     n_iterations : int
-        Newton steps taken.
+        Number of Newton steps.
     converged : bool
         Whether ``gap <= tol * max(1, |objective|)``.
     """
@@ -57,7 +58,7 @@ class Weights:
     objective: float
     loss: float
     covariance_term: float
-    pull_term: float
+    ridge_term: float
     gap: float
     n_iterations: int
     converged: bool
@@ -74,34 +75,34 @@ def simplex_weights(
     tol: float = 1e-9,
     max_iter: int = 200,
 ) -> Weights:
-    """Weights on the probability simplex: the paper's CRW.
+    """Learn weights on the probability simplex, the form of the paper.
 
-    Minimises ``mean_i loss(y_i, offset_i + H_i w) + covariance_penalty * w' C w`` over ``w >= 0``,
+    Minimizes ``mean_i loss(y_i, offset_i + H_i w) + covariance_penalty * w' C w`` over ``w >= 0``,
     ``sum(w) = 1``. The mean and the covariance ``C`` of the columns of ``H`` are weighted by `sample_weight`.
 
     Parameters
     ----------
     H : array-like of shape (m, T) or (m, K, T)
-        Contribution of every learner to every row's margins. Never copied; sums are in float64.
+        Contribution of each learner to the margins of each sample. Never copied; sums are computed in float64.
     y : array-like of shape (m,)
-        Targets; 0 or 1 (or a probability) for the logistic loss; of shape (m, K) if the loss takes it.
+        Targets: 0 or 1 (or probabilities) for the logistic loss; of shape (m, K) if the loss supports it.
     covariance_penalty : float, default=0
-        Price of redundancy, at least 0.
+        Coefficient of the covariance term, at least 0; larger values penalize redundant learners.
     sample_weight : array-like of shape (m,), optional
-        Non-negative, not all zero; 1 for every row by default.
+        Sample weights: non-negative, not all 0; 1 by default.
     offset : array-like of shape (m,), or (m, K) for K outputs, optional
-        Margin that is there before any learner; 0 by default.
+        Margin without any learner; 0 by default.
     loss : MarginLoss, default=LOGISTIC
-        The loss of a margin.
+        Loss as a function of the margin.
     tol : float, default=1e-9
-        Stop when the proven gap is at most ``tol * max(1, |objective|)``.
+        Tolerance: the solver stops when the gap is at most ``tol * max(1, |objective|)``.
     max_iter : int, default=200
-        Newton steps allowed.
+        Maximum number of Newton steps.
 
     Returns
     -------
     Weights
-        Its gap is the Frank-Wolfe gap.
+        The gap is the Frank-Wolfe gap.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def simplex_weights(
     data = _Data.checked(H, y, sample_weight, offset, loss, intercept=False)
     lam = not_negative("covariance_penalty", covariance_penalty)
     start = np.full(data.T, 1.0 / data.T)
-    return _minimise(data, start, lam=lam, mu=0.0, w0=start, simplex=True, tol=tol, max_iter=max_iter)
+    return _minimize(data, start, lam=lam, mu=0.0, w0=start, simplex=True, tol=tol, max_iter=max_iter)
 
 
 def nonnegative_weights(
@@ -125,7 +126,7 @@ def nonnegative_weights(
     y: ArrayLike,
     *,
     covariance_penalty: float = 0.0,
-    pull: float = 0.1,
+    ridge: float = 0.1,
     reference: ArrayLike | None = None,
     intercept: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -134,51 +135,51 @@ def nonnegative_weights(
     tol: float = 1e-9,
     max_iter: int = 200,
 ) -> Weights:
-    """Non-negative weights of free scale, pulled towards reference weights.
+    """Learn non-negative weights, shrunk towards reference weights by a ridge penalty.
 
-    Minimises ``mean_i loss(y_i, offset_i + b + H_i w) + covariance_penalty * w' C w
-    + pull / T * |w - reference|^2`` over ``w >= 0`` and, with `intercept`, over the shift ``b``. The mean and
+    Minimizes ``mean_i loss(y_i, offset_i + b + H_i w) + covariance_penalty * w' C w
+    + ridge / T * |w - reference|^2`` over ``w >= 0`` and, with `intercept`, over the shift ``b``. The mean and
     the covariance ``C`` of the columns of ``H`` are weighted by `sample_weight`; for K outputs ``C`` is the sum of
-    their covariances. Each output has a shift of its own; as only their differences matter to the loss, the pull
-    holds them too: ``pull / T * |b|^2`` is added.
+    their covariances. Each output has its own shift. The loss depends on their differences only, so that for K > 1 the
+    shifts are penalized as well, by ``ridge / T * |b|^2``.
 
     Parameters
     ----------
     H : array-like of shape (m, T) or (m, K, T)
-        Contribution of every learner to every row's margins. Never copied; sums are in float64.
+        Contribution of each learner to the margins of each sample. Never copied; sums are computed in float64.
     y : array-like of shape (m,)
-        Targets; 0 or 1 (or a probability) for the logistic loss, not all 0 or all 1 if `intercept`; of shape (m, K)
-        if the loss takes it.
+        Targets: 0 or 1 (or probabilities) for the logistic loss, not all 0 or all 1 if `intercept`; of shape (m, K)
+        if the loss supports it.
     covariance_penalty : float, default=0
-        Price of redundancy, at least 0.
-    pull : float, default=0.1
-        Strength of the pull, above 0.
+        Coefficient of the covariance term, at least 0; larger values penalize redundant learners.
+    ridge : float, default=0.1
+        Coefficient of the ridge penalty, above 0; larger values keep the weights closer to `reference`.
     reference : array-like of shape (T,), optional
-        Where the pull leads; ones by default: the learners as they were grown.
+        Weights that the penalty shrinks towards; 1 by default, the learners as they were grown.
     intercept : bool, default=True
-        Whether to learn a shift of the margin.
+        Whether to learn a constant shift of the margin.
     sample_weight : array-like of shape (m,), optional
-        Non-negative, not all zero; 1 for every row by default.
+        Sample weights: non-negative, not all 0; 1 by default.
     offset : array-like of shape (m,), or (m, K) for K outputs, optional
-        Margin that is there before any learner; 0 by default.
+        Margin without any learner; 0 by default.
     loss : MarginLoss, default=LOGISTIC
-        The loss of a margin.
+        Loss as a function of the margin.
     tol : float, default=1e-9
-        Stop when the proven gap is at most ``tol * max(1, |objective|)``.
+        Tolerance: the solver stops when the gap is at most ``tol * max(1, |objective|)``.
     max_iter : int, default=200
-        Newton steps allowed.
+        Maximum number of Newton steps.
 
     Returns
     -------
     Weights
-        Its gap follows from the strong convexity that the pull brings.
+        The gap follows from the strong convexity of the ridge penalty.
 
     Examples
     --------
     >>> import numpy as np
     >>> from scboost._core.weighting import nonnegative_weights
     >>> H = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    >>> found = nonnegative_weights(H, [1, 1, 0, 0], pull=0.1)
+    >>> found = nonnegative_weights(H, [1, 1, 0, 0], ridge=0.1)
     >>> bool(found.weights[0] > 1 > found.weights[1] > 0)
     True
     >>> found.gap <= 1e-9
@@ -186,17 +187,17 @@ def nonnegative_weights(
     """
     data = _Data.checked(H, y, sample_weight, offset, loss, intercept=intercept)
     lam = not_negative("covariance_penalty", covariance_penalty)
-    if not_negative("pull", pull) == 0:
-        raise ValueError(f"pull must be above 0, got {pull!r}")
+    if not_negative("ridge", ridge) == 0:
+        raise ValueError(f"ridge must be above 0, got {ridge!r}")
     T = data.T
     w0 = np.ones(T) if reference is None else _finite("reference", reference, (T,))
     w0 = np.append(w0, np.zeros(data.n_shifts))
     start = np.maximum(w0, 0)
-    return _minimise(data, start, lam=lam, mu=2 * pull / T, w0=w0, simplex=False, tol=tol, max_iter=max_iter)
+    return _minimize(data, start, lam=lam, mu=2 * ridge / T, w0=w0, simplex=False, tol=tol, max_iter=max_iter)
 
 
 def row_weights(sample_weight: ArrayLike | None, m: int) -> Array:
-    """Check the weights of m rows; ones by default."""
+    """Return checked weights of m samples; ones by default."""
     s = np.ones(m) if sample_weight is None else _finite("sample_weight", sample_weight, (m,))
     if s.min() < 0 or s.max() == 0:
         raise ValueError(f"sample_weight must be non-negative and not all zero, got minimum {s.min()!r}")
@@ -205,9 +206,9 @@ def row_weights(sample_weight: ArrayLike | None, m: int) -> Array:
 
 @dataclass(frozen=True)
 class _Data:
-    """The rows, and the three ways in which H is read: margins, column sums and second moments.
+    """The samples, and the three products with H that the solver needs: margins, column sums and second moments.
 
-    H has shape (m, K, T). If K > 1 outputs have shifts, these are K more columns, which do not exist in H.
+    H has shape (m, K, T). The shifts of K > 1 outputs are treated as K more columns, which are not stored in H.
     """
 
     H: NDArray[Any]
@@ -255,7 +256,7 @@ class _Data:
 
     @property
     def n_shifts(self) -> int:
-        """K, if there are shifts to pull; the shift of a single output is free, and not among the columns."""
+        """K if the shifts are penalized; the shift of a single output is not, and is no column."""
         K = int(self.H.shape[1])
         return K if self.intercept and K > 1 else 0
 
@@ -265,7 +266,7 @@ class _Data:
         return (slice(start, min(start + size, m)) for start in range(0, m, size))
 
     def read(self, rows: slice, *, copy: bool = False) -> Array:
-        """Return rows of H with the columns of the shifts, in float64, of shape (b, K, T + n_shifts)."""
+        """Return samples of H with the columns of the shifts, in float64, of shape (b, K, T + n_shifts)."""
         block = self.H[rows]
         if not self.n_shifts:
             return block.astype(np.float64, order="K" if block.shape[1] == 1 else "C", copy=copy)
@@ -309,7 +310,7 @@ class _Data:
         return self.moments(np.broadcast_to(self.s[:, None], (m, K)), lambda *_: mean)
 
     def hessian(self, F: Array) -> tuple[Array, Array]:
-        """Second derivatives by the weights, the free shift following them, and how it follows."""
+        """Return the Hessian in the weights with the free shift eliminated, and the derivative of that shift."""
         c = self.loss.hessian(self.y, F).reshape(len(F), -1)
         d = self.s[:, None] * c
         if c.shape[1] > 1:
@@ -324,7 +325,7 @@ class _Data:
         return float(self.s @ values) / self.W
 
     def best_shift(self, F: Array) -> float:
-        """Find the shift of all margins that minimises the loss, by Newton's method kept inside a bracket."""
+        """Return the shift of all margins that minimizes the loss, by Newton's method safeguarded by a bracket."""
         low, high, reach, b = -np.inf, np.inf, 1.0, 0.0
         for _ in range(200):
             slopes = self.loss.gradient(self.y, F + b)
@@ -343,17 +344,17 @@ class _Data:
         return b
 
 
-def _minimise(
+def _minimize(
     data: _Data, w: Array, *, lam: float, mu: float, w0: Array, simplex: bool, tol: float, max_iter: int
 ) -> Weights:
-    """Minimise the mean loss plus ``lam w' C w + mu / 2 |w - w0|^2``, starting at a feasible w."""
+    """Minimize the mean loss plus ``lam w' C w + mu / 2 |w - w0|^2``, starting at a feasible w."""
     not_negative("tol", tol)
     if max_iter < 0:
         raise ValueError(f"max_iter must be at least 0, got {max_iter!r}")
     y, loss = data.y, data.loss
     n_columns = len(w)
     bounded = np.arange(n_columns) < data.T
-    each_row = data.s.reshape(-1, *[1] * (data.offset.ndim - 1))
+    each_sample = data.s.reshape(-1, *[1] * (data.offset.ndim - 1))
     C = data.covariance() if lam else np.zeros((n_columns, n_columns))
     ridge = 2 * lam * C
     ridge[np.diag_indices(n_columns)] += mu
@@ -369,10 +370,10 @@ def _minimise(
             b += shift
         value = data.mean(loss.value(y, F))
         covariance_term = lam * float(w @ C @ w)
-        pull_term = 0.5 * mu * float(np.sum((w - w0) ** 2))
-        objective = value + covariance_term + pull_term
+        ridge_term = 0.5 * mu * float(np.sum((w - w0) ** 2))
+        objective = value + covariance_term + ridge_term
         pressure = 2 * lam * (C @ w) + mu * (w - w0)
-        g = data.sums(each_row * loss.gradient(y, F)) / data.W + pressure
+        g = data.sums(each_sample * loss.gradient(y, F)) / data.W + pressure
         if simplex:  # a constant does not matter to steps that sum to zero, except to their rounding
             g -= g @ w
             pressure -= pressure @ w
@@ -381,15 +382,15 @@ def _minimise(
         converged = gap <= tol * scale
         if converged or n == max_iter:
             break
-        # The second moments are most of the cost: keep them while they still make the gap fall fast.
+        # Second moments dominate the cost: reuse them as long as the gap decreases by a factor of ten.
         if n == 0 or gap > 0.1 * previous:
             Q, c = data.hessian(F)
             Q += ridge
-        u = _minimise_model(Q, g, w, mu, bounded, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
+        u = _minimize_model(Q, g, w, mu, bounded, simplex=simplex, goal=max(0.01 * tol, _EPS) * scale)
         d = u - w
         slope = float(g @ d)
-        # The gap falls with the square root of what is left to gain: go on below the objective's last digit, and
-        # stop when rounding keeps the gap itself from falling.
+        # The gap decreases like the square root of the remaining improvement: continue below the rounding error of the
+        # objective, and stop when the gap itself no longer decreases.
         was_tiny, tiny = tiny, slope >= -_EPS * scale
         if slope >= 0 or (was_tiny and tiny and gap > 0.5 * previous):
             break
@@ -403,21 +404,21 @@ def _minimise(
         b -= step * float(c @ d)
         n += 1
     shifts = w[data.T :] if data.n_shifts else np.full(data.H.shape[1], b)
-    return Weights(w[: data.T], shifts, objective, value, covariance_term, pull_term, gap, n, converged)
+    return Weights(w[: data.T], shifts, objective, value, covariance_term, ridge_term, gap, n, converged)
 
 
 def _line_search(
     data: _Data, F: Array, dF: Array, slope: float, linear: float, quadratic: float, rounding: float
 ) -> float:
-    """Return a step along dF that lowers the objective by a share of what its slope promises; 0 if there is none.
+    """Return a step along dF that satisfies the Armijo condition; 0 if there is none.
 
-    Differences are taken sample by sample, and exactly for the penalty, whose change is ``step * linear + step^2 / 2 *
-    quadratic``: a large penalty hides no progress.
+    Differences are computed sample by sample, and in closed form for the penalty, ``step * linear + step^2 / 2 *
+    quadratic``, so that a large penalty does not cancel a small improvement.
     """
     before = data.loss.value(data.y, F)
     step = 1.0
     for _ in range(60):
-        with np.errstate(over="ignore"):  # a step so long is shortened
+        with np.errstate(over="ignore"):  # such a step is shortened below
             change = data.mean(data.loss.value(data.y, F + step * dF) - before)
         change += step * linear + 0.5 * step**2 * quadratic
         if change <= 1e-4 * step * slope + rounding:
@@ -428,7 +429,7 @@ def _line_search(
 
 
 def _gap(g: Array, w: Array, mu: float, bounded: NDArray[np.bool_], *, simplex: bool) -> float:
-    """Bound of f(w) - min f for a convex f of gradient g at w, mu-strongly convex off the simplex."""
+    """Return a bound on f(w) - min f for convex f with gradient g at w; off the simplex f is mu-strongly convex."""
     if simplex:
         return max(float((g - g.min()) @ w), 0.0)
     u = w - g / mu
@@ -436,18 +437,18 @@ def _gap(g: Array, w: Array, mu: float, bounded: NDArray[np.bool_], *, simplex: 
     return float(np.sum(g * (w - u) - 0.5 * mu * (u - w) ** 2))
 
 
-def _minimise_model(
+def _minimize_model(
     Q: Array, g: Array, w: Array, mu: float, bounded: NDArray[np.bool_], *, simplex: bool, goal: float
 ) -> Array:
-    """Minimise ``g'(u - w) + (u - w)' Q (u - w) / 2`` over u >= 0 where bounded (on the simplex, over sum(u) = 1).
+    """Minimize ``g'(u - w) + (u - w)' Q (u - w) / 2`` over u >= 0 where bounded (on the simplex, over sum(u) = 1).
 
-    A trace of proximity to w keeps every face's system definite (duplicated or unused learners). It vanishes at
-    w, so it does not move the optimum of the outer problem. If the pivoting does not end, proximity starts
-    strong, where it ends at once, and fades; each answer is the next one's start.
+    A small proximal term keeps the linear systems positive definite with duplicated or unused learners. It vanishes at
+    w, so it does not change the optimum of the outer problem. If pivoting does not terminate, the proximal term starts
+    large, where pivoting terminates at once, and is decreased step by step, each solution being the next start.
     """
     T = len(w)
     diagonal = np.diag(Q)
-    # Where the Hessian vanishes, the gradient sets the scale: no step is longer than rounding can add.
+    # Where the Hessian vanishes the gradient sets the scale, which bounds the step length.
     unit = diagonal + max(1e-3 * float(diagonal.max()), float(np.abs(g).max()))
     tolerance = goal if simplex else float(np.sqrt(2 * mu * goal / T))
 
@@ -471,10 +472,10 @@ def _minimise_model(
 def _pivot(
     Q: Array, c: Array, free: NDArray[np.bool_], bounded: NDArray[np.bool_], tolerance: float, *, simplex: bool
 ) -> Array | None:
-    """Minimise ``c'u + u'Qu / 2`` over u >= 0 where bounded (and sum(u) = 1) by block principal pivoting.
+    """Minimize ``c'u + u'Qu / 2`` over u >= 0 where bounded (and sum(u) = 1) by block principal pivoting.
 
-    `free` is the first guess of the support. All wrong signs change sides at once, which takes a few solves
-    whatever T is, but need not end: then None.
+    `free` is the initial support. All variables with a wrong sign change sides at once, which takes a few solves for
+    any T but need not terminate; returns None in that case.
     """
     T = len(c)
     for _ in range(10):
@@ -505,7 +506,7 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def not_negative(name: str, value: float) -> float:
-    """Check a parameter that may be 0."""
+    """Return a parameter after checking that it is finite and at least 0."""
     if not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)

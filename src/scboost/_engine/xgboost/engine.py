@@ -16,6 +16,7 @@ from scboost._engine.monotone import clip_to_bounds
 from scboost._model.document import NewestTrees
 from scboost._model.ubjson import ObjectReader
 from scboost._runtime.context import Context
+from scboost._runtime.signals import interrupts_deferred
 from scboost._runtime.threads import SERIAL, Threads
 from scboost._xgboost import import_xgboost
 
@@ -223,7 +224,8 @@ def _quantile_matrix(
         matrix = paged_matrix("ExtMemQuantileDMatrix", X, types, sample_weight, **options)
     else:
         make = import_xgboost().QuantileDMatrix
-        matrix = make(X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options)
+        with interrupts_deferred():  # it reads X by way of a callback
+            matrix = make(X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options)
     return matrix
 
 

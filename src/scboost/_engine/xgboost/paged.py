@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from scboost._arrays import FloatArray, Paged
-from scboost._runtime.signals import interrupts_held
+from scboost._runtime.signals import interrupts_deferred
 from scboost._xgboost import import_xgboost
 
 
@@ -63,11 +63,9 @@ def paged_matrix(
             input_data(data=part, weight=weight, feature_types=feature_types)
             return True
 
-    with interrupts_held() as interrupted:
+    with interrupts_deferred() as interrupted:
         try:
             matrix = getattr(xgb, kind)(Batches(interrupted), enable_categorical=feature_types is not None, **options)
         except _Interrupted as error:
             raise KeyboardInterrupt from error
-        if interrupted():
-            raise KeyboardInterrupt
     return matrix

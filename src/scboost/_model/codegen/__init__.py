@@ -21,20 +21,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
 from scboost._arrays import FloatArray
 from scboost._model.codegen import c, javascript, sql
 from scboost._model.codegen.program import LinkName, Program, read_program
-from scboost._model.fitted import FittedModel
-
-
-class HasFittedModel(Protocol):
-    """An estimator that hands out its fitted model."""
-
-    def __fitted_model__(self) -> FittedModel: ...
+from scboost._model.fitted import FittedModel, HasFittedModel, fitted_model
 
 
 def export_c(model: HasFittedModel, path: str | os.PathLike[str] | None = None, *, name: str = "model") -> str:
@@ -172,9 +166,7 @@ def program_of(model: HasFittedModel, function: str) -> Program:
     function : str
         Caller, for error messages.
     """
-    if not hasattr(model, "__fitted_model__"):
-        raise TypeError(f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(model).__name__}.")
-    fitted = model.__fitted_model__()
+    fitted = fitted_model(model, function)
     ensemble, encoder = fitted.trees(function), fitted.encoder
     return read_program(
         ensemble.centred_document(),

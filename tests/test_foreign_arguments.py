@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 import coming_from
 from data_makers import two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor
-from scboost._estimators.migration import FOREIGN
+from scboost._core.foreign_arguments import FOREIGN
 
 NAMES = [name for foreign in FOREIGN for name in foreign.names]
 OURS = {*inspect.signature(SCBoostClassifier).parameters, *inspect.signature(SCBoostRegressor).parameters}

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 from scboost._arrays import FloatArray, Paged
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.tables import materialize
-from scboost._estimators.intake import check_size, target_vector
+from scboost._data.validation import check_size, target_vector
 
 _Labels = npt.NDArray[Any]
 _VALUES = 1 << 21  # of a batch

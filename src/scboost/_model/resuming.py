@@ -8,17 +8,32 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
 from scboost._arrays import FloatArray, Keys
+from scboost._core.losses import Loss
 from scboost._core.training import Training
 from scboost._data.encoder import Encoder
 from scboost._data.hashing import mix64
 from scboost._data.samples import Samples
-from scboost._estimators.intake import Target
-from scboost._estimators.parameters import MAY_CHANGE_IN_WARM_START
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
+
+MAY_CHANGE_IN_WARM_START = frozenset(
+    {
+        "callbacks",
+        "covariance_penalty",
+        "n_estimators",
+        "n_iter_no_change",
+        "n_jobs",
+        "tol",
+        "verbose",
+        "warm_start",
+        "weight_ridge",
+    }
+)
+"""Parameters that leave the rounds already done as they are; all others must stay between fits with ``warm_start``."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +160,7 @@ class Resumable:
     n_rounds: int | str
 
 
-def check_base(model: FittedModel, encoder: Encoder, target: Target) -> None:
+def check_base(model: FittedModel, encoder: Encoder, classes: npt.NDArray[Any] | None, loss: Loss) -> None:
     """Raise ValueError if a fit cannot continue another fitted model.
 
     Parameters
@@ -154,26 +169,28 @@ def check_base(model: FittedModel, encoder: Encoder, target: Target) -> None:
         The model to continue.
     encoder : Encoder
         Features of the training set.
-    target : Target
-        Classes and loss of the new rounds.
+    classes : ndarray of shape (n_classes,) or None
+        Class labels of the training set; None for regression.
+    loss : Loss
+        Loss of the new rounds.
     """
-    problem = _difference(model, encoder, target)
+    problem = _difference(model, encoder, classes, loss)
     if problem:
         raise ValueError(f"init_model {problem}.")
 
 
-def _difference(model: FittedModel, encoder: Encoder, target: Target) -> str:
+def _difference(model: FittedModel, encoder: Encoder, classes: npt.NDArray[Any] | None, loss: Loss) -> str:
     """Say what keeps a fit from continuing a model; empty if nothing does."""
     if _names(model.encoder) != _names(encoder):
         own, now = _names(model.encoder), _names(encoder)
         return f"has the columns {own}, X has {now}; give the same columns in the same order"
     if model.encoder != encoder:
         return "was fitted on other kinds of columns: numbers where X has categories, or dense rows where X is sparse"
-    classes = () if target.classes is None else target.classes
-    if not np.array_equal(() if model.classes is None else model.classes, classes):
-        return f"has the classes {np.asarray(model.classes).tolist()}, y has {np.asarray(classes).tolist()}"
-    if not model.loss.same_as(target.loss):
-        return f"was fitted with another loss, {model.loss!r}; this is {target.loss!r}"
+    own_labels, labels = (() if given is None else given for given in (model.classes, classes))
+    if not np.array_equal(own_labels, labels):
+        return f"has the classes {np.asarray(own_labels).tolist()}, y has {np.asarray(labels).tolist()}"
+    if not model.loss.same_as(loss):
+        return f"was fitted with another loss, {model.loss!r}; this is {loss!r}"
     return ""
 
 

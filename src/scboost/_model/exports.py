@@ -8,9 +8,8 @@ import numpy as np
 
 from scboost._arrays import ArrayLike
 from scboost._engine.xgboost.ensemble import TreeEnsemble
-from scboost._estimators.base import SCBoost
 from scboost._model.document import Tree, leaves
-from scboost._model.fitted import FittedModel
+from scboost._model.fitted import FittedModel, HasFittedModel, fitted_model
 from scboost._xgboost import import_xgboost
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def to_xgboost(model: FittedModel, n_jobs: int | None) -> xgboost.XGBClassifier 
     return exported
 
 
-def encode_features(model: SCBoost, X: ArrayLike) -> Any:
+def encode_features(model: HasFittedModel, X: ArrayLike) -> Any:
     """Rows as exported trees read them, where these do not know categories by name.
 
     Parameters
@@ -47,12 +46,12 @@ def encode_features(model: SCBoost, X: ArrayLike) -> Any:
     ndarray of float32 or CSR matrix of shape (n_samples, n_features)
         Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
     """
-    fitted = _fitted(model, "encode_features")
+    fitted = fitted_model(model, "encode_features")
     fitted.trees("encode_features")
     return fitted.encode(X).astype(np.float32)
 
 
-def to_treelite(model: SCBoost) -> treelite.Model:
+def to_treelite(model: HasFittedModel) -> treelite.Model:
     """Turn a fitted model into a treelite model.
 
     Parameters
@@ -66,7 +65,7 @@ def to_treelite(model: SCBoost) -> treelite.Model:
         Takes the matrix that :func:`encode_features` returns and predicts probabilities (of the second class if there
         are two) or values.
     """
-    document = _fitted(model, "to_treelite").trees("to_treelite").document()
+    document = fitted_model(model, "to_treelite").trees("to_treelite").document()
     try:
         import treelite
     except ImportError as error:
@@ -76,7 +75,7 @@ def to_treelite(model: SCBoost) -> treelite.Model:
     return exported
 
 
-def to_onnx(model: SCBoost) -> onnx.ModelProto:
+def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
     """Turn a fitted model into an ONNX model.
 
     The graph is made from the trees themselves. Converters of XGBoost models lose what they do not expect: a tree
@@ -104,7 +103,7 @@ def to_onnx(model: SCBoost) -> onnx.ModelProto:
     >>> [output.name for output in exported.graph.output]
     ['label', 'probabilities']
     """
-    fitted = _fitted(model, "to_onnx")
+    fitted = fitted_model(model, "to_onnx")
     ensemble = fitted.trees("to_onnx")
     try:
         import onnx
@@ -153,12 +152,6 @@ def to_onnx(model: SCBoost) -> onnx.ModelProto:
     exported = helper.make_model(graph, opset_imports=opsets, ir_version=_ONNX_IR, producer_name="scboost")
     onnx.checker.check_model(exported)
     return exported
-
-
-def _fitted(model: SCBoost, function: str) -> FittedModel:
-    if not isinstance(model, SCBoost):
-        raise TypeError(f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(model).__name__}.")
-    return model.__fitted_model__()
 
 
 def _onnx_trees(ensemble: TreeEnsemble, source: str) -> onnx.NodeProto:

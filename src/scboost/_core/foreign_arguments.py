@@ -218,7 +218,7 @@ def explains_foreign_arguments(method: Callable[_P, _R]) -> Callable[_P, _R]:
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         unknown = [name for name in kwargs if name not in known]
         if unknown:
-            said = " ".join(_advice_with_place(name, args[0], method.__name__, known) for name in unknown)
+            said = " ".join(_advice_with_place(name, type(args[0]), method.__name__, known) for name in unknown)
             called = type(args[0]).__name__ + ("" if method.__name__ == "__init__" else f".{method.__name__}")
             raise TypeError(f"{called}() got an unexpected keyword argument {unknown[0]!r}. {said}")
         return method(*args, **kwargs)
@@ -226,9 +226,8 @@ def explains_foreign_arguments(method: Callable[_P, _R]) -> Callable[_P, _R]:
     return checked
 
 
-def _advice_with_place(name: str, estimator: Any, method: str, known: list[str]) -> str:
+def _advice_with_place(name: str, cls: type[Any], method: str, known: list[str]) -> str:
     """Advice on an argument that may exist elsewhere in the same class."""
-    cls = type(estimator)
     if method == "fit" and name in inspect.signature(cls).parameters:
         return f"{name!r} is an argument of the constructor: {cls.__name__}({name}=...)."
     if method == "__init__" and name in inspect.signature(cls.fit).parameters:

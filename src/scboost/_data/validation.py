@@ -1,0 +1,43 @@
+"""Checks of feature values and targets that hold for every form of input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import column_or_1d
+
+from scboost._arrays import ArrayLike
+
+
+def check_size(matrix: Any, name: str = "X") -> None:
+    """Refuse numbers that XGBoost's bins cannot hold."""
+    values = matrix.data if hasattr(matrix, "indptr") else matrix
+    largest = max(
+        float(np.fmax.reduce(values, axis=None, initial=0)), -float(np.fmin.reduce(values, axis=None, initial=0))
+    )
+    limit = float(np.finfo(np.float32).max) / 2  # XGBoost puts the last bin of a column at twice the largest value
+    if largest > limit:
+        raise ValueError(
+            f"{name} has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it."
+        )
+
+
+def target_vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
+    """Return a one-dimensional target of the length of X, without missing values."""
+    if y is None:
+        raise ValueError(f"This estimator requires {name} to be passed, but the target {name} is None.")
+    y = column_or_1d(y, warn=True)
+    if len(y) != X.shape[0]:
+        raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} rows.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"Input {name} contains NaN or infinity; every row needs a finite target.")
+    if y.dtype.kind == "O" and any(_is_missing(v) for v in y):
+        raise ValueError(f"Input {name} contains NaN or None; every row needs a label.")
+    return np.asarray(y)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA answers no comparison with True or False; NaN differs from itself.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
