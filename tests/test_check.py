@@ -344,3 +344,15 @@ def test_exit_codes_of_the_command(tmp_path, capsys):
     assert shown[0] == f"{good}: ok"
     assert shown[2].startswith(f"{bad}: error: ")
     assert shown[-1] == f"{missing}: not covered: No such file or directory"
+
+
+@pytest.mark.parametrize("text", ["[[0.5]]", "[0.5,"])
+def test_base_scores_that_xgboost_cannot_read_are_found(text):
+    X = np.arange(20.0)[:, None]
+    model = scboost.SCBoostRegressor(n_estimators=1, n_jobs=1).fit(X, X[:, 0])
+    content = json.loads(bytes(model.get_booster().save_raw("json")))
+    content["learner"]["learner_model_param"]["base_score"] = text
+    data = json.dumps(content).encode()
+    with pytest.raises(xgb.core.XGBoostError):
+        xgb.Booster().load_model(bytearray(data))
+    assert "base_score" in str(check_bytes(data)[0])

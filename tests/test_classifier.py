@@ -655,7 +655,7 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "leaf rule": ({"leaf_rule": "median"}, {}, ["leaf_rule", "median", "newton", "mean"]),
     "weighting": ({"weighting": "softmax"}, {}, ["weighting", "softmax", "simplex", "nonnegative"]),
     "negative penalty": ({"covariance_penalty": -1.0}, {}, ["covariance_penalty", "-1.0"]),
-    "pull 0": ({**NONNEGATIVE, "weight_ridge": 0.0}, {}, ["weight_ridge", "0.0"]),
+    "ridge 0": ({**NONNEGATIVE, "weight_ridge": 0.0}, {}, ["weight_ridge", "0.0"]),
     "validation fraction 1": ({"validation_fraction": 1.0}, {}, ["validation_fraction", "1.0"]),
     "one fold": ({**FOLDS, "cv": 1}, {}, ["cv", "2", "1"]),
     "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 rows of the rarest class"]),

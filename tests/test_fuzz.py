@@ -7,21 +7,23 @@ import sys
 
 import numpy as np
 import pytest
+import xgboost
 
 if sys.platform != "linux":
     pytest.skip("the limits on a worker are Linux's", allow_module_level=True)
 
 import fuzz
+import fuzz_exports
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import file, packing
 from scboost._model.document import Document
 
 
 def test_mutated_files_are_rejected_or_correct(tmp_path):
-    command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "1000", "--output", tmp_path / "figures.json"]
+    command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "600", "--output", tmp_path / "figures.json"]
     # In a process of its own: forking is not safe beside the threads of other tests.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    for minutes, n_mutants in (("0.001", 500), ("5", 1000)):  # the second run goes on where the first ended
+    for minutes, n_mutants in (("0.001", 500), ("5", 600)):  # the second run goes on where the first ended
         done = subprocess.run([*command, "--minutes", minutes], env=environment, capture_output=True, check=False)  # noqa: S603
         figures = json.loads((tmp_path / "figures.json").read_text())
         assert figures["violations"] == 0, figures["first violations"]
@@ -82,3 +84,18 @@ def test_shap_values_unlike_those_of_xgboost_would_be_found(monkeypatch):
 def test_an_unknown_failure_is_a_violation(binary, monkeypatch):
     monkeypatch.setattr(file, "parse", lambda _: 1 / 0)
     assert fuzz.one(0, 0, [binary])[1].startswith("violation: ZeroDivisionError")
+
+
+def test_exports_unlike_xgboost_would_be_found():
+    named = next(original for original in fuzz.originals() if original.name == "names")
+    model, native = named.model, xgboost.Booster()
+    native.load_model(bytearray(named.files[0]))
+    same = fuzz_exports.Wanted(model, fuzz_exports.samples_of(named.X), native, 10.0)
+    weights = model.__fitted_model__().ensemble.weights
+    double = model.__with_tree_weights__(np.arange(len(weights)), 0.3 * weights, model.intercept_)
+    other = fuzz_exports.Wanted(double, fuzz_exports.samples_of(named.X), native, 10.0)
+    assert set(fuzz_exports.JUDGES) == {"ONNX", "SQL", "C", "JavaScript", "report"}
+    for name, (_, _, check) in fuzz_exports.JUDGES.items():
+        check(same)
+        with pytest.raises(AssertionError, match=f"{name}: .*XGBoost"):
+            check(other)

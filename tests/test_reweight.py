@@ -269,7 +269,7 @@ def test_invalid_arguments_and_models_are_refused():
         rw.reweight(model, X_val, y_val, sample_weight=[1.0])
     Xm, ym, Xm_val, ym_val = split("multiclass")
     many = make("xgboost", "multiclass").fit(Xm, ym)
-    with pytest.raises(ValueError, match="pull must be above 0"):
+    with pytest.raises(ValueError, match="ridge must be above 0"):
         rw.reweight(many, Xm_val, ym_val, ridge=0)
     counts = xgboost.XGBRegressor(objective="count:poisson", n_estimators=2, n_jobs=1).fit(X, y)
     with pytest.raises(ValueError, match="not on the scale of y"):

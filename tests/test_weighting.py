@@ -37,12 +37,12 @@ def covariance(H, s=None):
     return np.atleast_2d(np.cov(H, rowvar=False, aweights=s, ddof=0))
 
 
-def objective(w, H, y, *, lam=0.0, s=None, offset=0.0, b=0.0, pull=0.0, w0=1.0, loss="logistic"):
+def objective(w, H, y, *, lam=0.0, s=None, offset=0.0, b=0.0, ridge=0.0, w0=1.0, loss="logistic"):
     """The definition, written independently of the module."""
     F = offset + b + H @ w
     each = np.log1p(np.exp(-np.abs(F))) + np.maximum(F, 0) - y * F if loss == "logistic" else (F - y) ** 2 / 2
     w0 = np.broadcast_to(w0, w.shape)
-    return np.average(each, weights=s) + lam * w @ covariance(H, s) @ w + pull / len(w) * np.sum((w - w0) ** 2)
+    return np.average(each, weights=s) + lam * w @ covariance(H, s) @ w + ridge / len(w) * np.sum((w - w0) ** 2)
 
 
 @st.composite
@@ -119,9 +119,9 @@ def test_simplex_gap_bounds_the_distance_from_scipys_optimum(p, steps):
 
 @settings(deadline=None, max_examples=60)
 @given(problems(), st.integers(0, 3), st.sampled_from([1e-3, 0.1, 10.0]), st.booleans())
-def test_nonnegative_gap_bounds_the_distance_from_scipys_optimum(p, steps, pull, intercept):
+def test_nonnegative_gap_bounds_the_distance_from_scipys_optimum(p, steps, ridge, intercept):
     T = p["H"].shape[1]
-    f = lambda x: objective(x[1:], **p, b=x[0], pull=pull)  # noqa: E731 - the oracle's closure
+    f = lambda x: objective(x[1:], **p, b=x[0], ridge=ridge)  # noqa: E731 - the oracle's closure
     oracle = minimize(
         f,
         np.r_[0.0, np.ones(T)],
@@ -129,15 +129,15 @@ def test_nonnegative_gap_bounds_the_distance_from_scipys_optimum(p, steps, pull,
         bounds=[(None, None) if intercept else (0, 0)] + [(0, None)] * T,
         options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000, "maxfun": 100_000},
     )
-    best = solve_nonnegative(p, pull=pull, intercept=intercept)
+    best = solve_nonnegative(p, ridge=ridge, intercept=intercept)
     assert best.converged
     assert best.weights.min() >= 0
     assert intercept or best.intercept == 0
     assert best.objective == pytest.approx(f(np.r_[best.intercept, best.weights]), rel=1e-11, abs=1e-11)
-    assert best.objective == pytest.approx(best.loss + best.covariance_term + best.pull_term)
+    assert best.objective == pytest.approx(best.loss + best.covariance_term + best.ridge_term)
     assert best.objective <= oracle.fun + 1e-8 * max(1, oracle.fun)
     assert best.objective - best.gap <= oracle.fun + 1e-10 * max(1, oracle.fun)
-    early = solve_nonnegative(p, pull=pull, intercept=intercept, max_iter=steps)
+    early = solve_nonnegative(p, ridge=ridge, intercept=intercept, max_iter=steps)
     assert early.gap >= early.objective - best.objective - 1e-12 * max(1, best.objective)
 
 
@@ -146,14 +146,14 @@ def test_nonnegative_gap_bounds_the_distance_from_scipys_optimum(p, steps, pull,
 def test_squared_error_matches_an_exact_nonnegative_least_squares(m, T, intercept):
     H, _ = make(m, T, 1)
     y = np.random.default_rng(1).normal(size=m) + H[:, 0]
-    lam, pull = 0.3, 0.05
-    # The objective as one least-squares problem: data rows, penalty rows, pull rows.
+    lam, ridge = 0.3, 0.05
+    # The objective as one least-squares problem: samples, covariance penalty, ridge penalty.
     root = np.linalg.cholesky(covariance(H) + 1e-15 * np.eye(T)).T if m > T else (H - H.mean(0)) / np.sqrt(m)
     centre = (lambda a: a - a.mean(0)) if intercept else (lambda a: a)
-    A = np.vstack([centre(H) / np.sqrt(2 * m), np.sqrt(lam) * root, np.sqrt(pull / T) * np.eye(T)])
-    target = np.concatenate([centre(y) / np.sqrt(2 * m), np.zeros(len(root)), np.full(T, np.sqrt(pull / T))])
+    A = np.vstack([centre(H) / np.sqrt(2 * m), np.sqrt(lam) * root, np.sqrt(ridge / T) * np.eye(T)])
+    target = np.concatenate([centre(y) / np.sqrt(2 * m), np.zeros(len(root)), np.full(T, np.sqrt(ridge / T))])
     w, residual = nnls(A, target)
-    found = nonnegative_weights(H, y, covariance_penalty=lam, pull=pull, intercept=intercept, loss=SQUARED_ERROR)
+    found = nonnegative_weights(H, y, covariance_penalty=lam, ridge=ridge, intercept=intercept, loss=SQUARED_ERROR)
     np.testing.assert_allclose(found.weights, w, atol=1e-5)
     assert found.objective == pytest.approx(residual**2, abs=1e-9)
     if intercept:
@@ -233,10 +233,10 @@ def test_duplicated_learners_may_split_their_weight_but_predict_the_same(lam):
 
 
 def test_twins_halve_the_pull_of_each_but_not_the_prediction():
-    # Two copies at w/2 each cost half of pull |w|^2: with reference 0 and half the pull times T, the fit agrees.
+    # Two copies at w/2 each cost half of ridge |w|^2: with reference 0 and half the ridge times T, the fit agrees.
     H, y = make(200, 6, 3)
-    one = nonnegative_weights(H, y, pull=0.1, reference=np.zeros(6), tol=1e-13)
-    two = nonnegative_weights(np.hstack([H, H]), y, pull=0.4, reference=np.zeros(12), tol=1e-13)
+    one = nonnegative_weights(H, y, ridge=0.1, reference=np.zeros(6), tol=1e-13)
+    two = nonnegative_weights(np.hstack([H, H]), y, ridge=0.4, reference=np.zeros(12), tol=1e-13)
     np.testing.assert_allclose(two.weights[:6] + two.weights[6:], one.weights, atol=1e-6)
 
 
@@ -269,7 +269,7 @@ def test_learners_bounded_by_one_collapse_onto_few():
     y = (signal + rng.normal(size=400) > 0).astype(float)
     H = 0.3 * np.tanh(signal[:, None] * np.linspace(0, 1, 100) + 0.5 * rng.normal(size=(400, 100)))
     on_simplex = simplex_weights(H, y)
-    free = nonnegative_weights(H, y, pull=0.1)
+    free = nonnegative_weights(H, y, ridge=0.1)
     assert np.count_nonzero(on_simplex.weights) <= 2
     assert np.count_nonzero(free.weights) >= 20
     assert free.loss < on_simplex.loss
@@ -278,7 +278,7 @@ def test_learners_bounded_by_one_collapse_onto_few():
 def test_strong_pull_returns_the_reference():
     H, y = make(100, 6)
     reference = np.array([0.0, 0.5, 1.0, 2.0, 0.1, 3.0])
-    found = nonnegative_weights(H, y, pull=1e9, reference=reference)
+    found = nonnegative_weights(H, y, ridge=1e9, reference=reference)
     assert found.converged
     np.testing.assert_allclose(found.weights, reference, atol=1e-7)
 
@@ -297,7 +297,7 @@ def test_separable_data_still_converges(m, T, scale):
     H[:, 0] = 2 * y - 1
     H *= scale
     assert simplex_weights(H, y).converged
-    free = nonnegative_weights(H, y, pull=1e-3)
+    free = nonnegative_weights(H, y, ridge=1e-3)
     assert free.converged
     assert np.isfinite(free.intercept)
 
@@ -392,7 +392,7 @@ def problem(loss, y, T=8, seed=10):
     return A, rng.normal(size=K) * 0.1, rng.uniform(0, 2, n)
 
 
-def stated_objective(z, A, y, loss, start, s, *, lam, pull):
+def stated_objective(z, A, y, loss, start, s, *, lam, ridge):
     """The definition of the problem, written independently of the package."""
     _, K, T = A.shape
     u, b = z[:T], z[T:]
@@ -402,7 +402,7 @@ def stated_objective(z, A, y, loss, start, s, *, lam, pull):
     C = sum(np.cov(A[:, k], rowvar=False, aweights=s, ddof=0) for k in range(K))
     away = np.sum((u - 1) ** 2) + (np.sum(b**2) if K > 1 else 0)
     mean = np.average(loss.pointwise_loss(y.T, F.T), weights=s)
-    return mean / unit + lam * u @ C @ u / variance + pull / T * away
+    return mean / unit + lam * u @ C @ u / variance + ridge / T * away
 
 
 @every_loss
@@ -410,10 +410,10 @@ def test_learnt_weights_minimise_the_stated_objective(loss, y):
     y = y.astype(float)
     A, start, s = problem(loss, y)
     _, K, T = A.shape
-    f = lambda z: stated_objective(z, A, y, loss, start, s, lam=0.2, pull=0.05)  # noqa: E731 - the oracle's closure
+    f = lambda z: stated_objective(z, A, y, loss, start, s, lam=0.2, ridge=0.05)  # noqa: E731 - the oracle's closure
     bounds = [(0, None)] * T + [(None, None)] * K
     oracle = minimize(f, np.r_[np.ones(T), np.zeros(K)], bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9})
-    found = learn_weights(A, y, loss=loss, start=start, sample_weight=s, covariance_penalty=0.2, pull=0.05)
+    found = learn_weights(A, y, loss=loss, start=start, sample_weight=s, covariance_penalty=0.2, ridge=0.05)
     assert found.converged
     assert found.intercept.shape == (K,)
     assert found.objective == pytest.approx(f(np.r_[found.weights, found.intercept]), rel=1e-9)
@@ -479,11 +479,11 @@ def test_amounts_that_are_all_zero_weigh_their_learners(loss):
 
 
 def test_two_outputs_that_mirror_each_other_weigh_as_one():
-    # The softmax of (-F/2, F/2) is the logistic function of F; shifts are pulled for several outputs only.
+    # The softmax of (-F/2, F/2) is the logistic function of F; shifts are penalized for several outputs only.
     H, y = make(300, 6, 11)
     pair = np.stack([-H / 2, H / 2], axis=1)
-    one = nonnegative_weights(H, y, intercept=False, pull=0.05)
-    two = nonnegative_weights(pair, y, intercept=False, pull=0.05, loss=margin_loss(SoftmaxLoss(2)))
+    one = nonnegative_weights(H, y, intercept=False, ridge=0.05)
+    two = nonnegative_weights(pair, y, intercept=False, ridge=0.05, loss=margin_loss(SoftmaxLoss(2)))
     np.testing.assert_allclose(two.weights, one.weights, atol=1e-5)
     assert two.n_iterations <= one.n_iterations + 2  # exact second derivatives
 
@@ -538,8 +538,8 @@ def test_wrong_input_is_named(change, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pull": 0.0}, "pull must be above 0, got 0.0"),
-        ({"pull": -1.0}, "pull must be a finite number of at least 0, got -1.0"),
+        ({"ridge": 0.0}, "ridge must be above 0, got 0.0"),
+        ({"ridge": -1.0}, "ridge must be a finite number of at least 0, got -1.0"),
         ({"reference": [1.0]}, r"reference must have shape \(2,\), got shape \(1,\)"),
         ({"sample_weight": [1, 0, 1, 0]}, "both 0 and 1 where sample_weight > 0 if intercept=True, got only 0"),
     ],

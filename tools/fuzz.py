@@ -7,7 +7,8 @@ the same mutants and versions.
 
 What is right? A mutant whose checksum was left alone must predict what the original predicts, to the bit. One that was
 resealed, as a forger would, must be a sound model: in every method (predictions, stages, leaves, SHAP values, exports,
-diagnostics) it says what plain XGBoost says of the same file, and it survives another saving. ``fuzz_meaning`` has the
+diagnostics, report) it says what plain XGBoost says of the same file, and it survives another saving. Raw scores are
+compared for every accepted file, the methods in turn. ``fuzz_meaning`` has the
 mutants that change what a file means and leave its form intact.
 """
 
@@ -23,7 +24,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,6 +34,7 @@ import numpy as np
 import xgboost
 from scipy import sparse
 
+import fuzz_exports
 import fuzz_meaning
 from figures import arguments, described, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, tree_matrix
@@ -41,6 +43,7 @@ from scboost._model import file
 from scboost._model.document import Document
 from scboost.losses import HuberLoss, Loss
 
+KINDS = ("bytes", "values", "structure", "own", "meaning")
 MEMORY = 3 << 30  # bytes that a worker may address beyond what it starts with
 SECONDS = 30  # that one mutant may compute; it may wait 20 times as long, on a machine that is busy or suspends it
 CHUNK = 500
@@ -165,19 +168,21 @@ def raw_scores(model: Any, X: Any) -> Any:
 # --- mutation --------------------------------------------------------------------------------------------------------
 
 
-def mutate(rng: np.random.Generator, known: list[Original]) -> tuple[str, Original, bytes, bool]:
+def mutate(
+    rng: np.random.Generator, known: list[Original], kind: str | None = None
+) -> tuple[str, Original, bytes, bool]:
     """Return the kind of a mutant, what it was made from, its bytes, and whether its checksum was made to fit."""
     original = known[rng.integers(len(known))]
     as_json = int(rng.integers(2))
-    kind = ("bytes", "values", "structure", "own", "meaning")[rng.choice(5, p=[0.1, 0.15, 0.15, 0.2, 0.4])]
+    drawn = KINDS[rng.choice(5, p=[0.1, 0.15, 0.15, 0.2, 0.4])]
+    kind = kind or drawn
     if kind == "bytes":
         other = known[rng.integers(len(known))].files[as_json]
         return kind, original, mutate_bytes(rng, original.files[as_json], other), False
     document = Document(pickle.loads(original.copy))  # noqa: S301 - our own, and faster than copy.deepcopy
     if kind == "meaning":
         donor = Document(pickle.loads(known[rng.integers(len(known))].copy))  # noqa: S301 - our own
-        data = fuzz_meaning.mutate(rng, document, donor, as_json=bool(as_json))
-        return kind, original, data, True
+        return kind, original, fuzz_meaning.mutate(rng, document, donor, as_json=bool(as_json)), True
     change = {"values": change_value, "structure": change_structure, "own": _change_own}[kind]
     for _ in range(1 + rng.geometric(0.6)):
         change(rng, document)
@@ -332,8 +337,118 @@ def _change_own(rng: np.random.Generator, document: Document) -> None:
 # --- judgement -------------------------------------------------------------------------------------------------------
 
 
-def judge(original: Original, data: bytes, *, sealed: bool, thorough: bool = False) -> str:
-    """Load a mutant: "refused", "same" or "sound"; anything else is an AssertionError or another exception."""
+class Reading:
+    """A mutant as scboost and as plain XGBoost read it.
+
+    Parameters
+    ----------
+    model : estimator
+        Read by scboost.
+    data : bytes
+        The file.
+    rows : array or table
+        Samples as the model takes them; None if it has other features than the original.
+    loss : Loss or None
+        What the reader has to be given.
+    """
+
+    def __init__(self, model: Any, data: bytes, rows: Any, loss: Loss | None) -> None:
+        self.model, self.fitted, self.rows, self.loss = model, model.__fitted_model__(), rows, loss
+        self.native = xgboost.Booster({"nthread": 1})
+        self.native.load_model(bytearray(data))
+        document = Document.decode(data)
+        if rows is None:
+            self.X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
+        else:
+            self.X = encode_features(model, rows)
+        self._matrix = xgboost.DMatrix(self.X, nthread=1)
+        self.margin = self.natively(output_margin=True)
+        leaves = [np.abs(tree["split_conditions"][tree["left_children"] == -1]).max() for tree in document.trees]
+        # Largest raw score on the way, which float32 is relative to.
+        self.size = float(1e-6 + np.abs(self.margin).max() + 2 * sum(leaves))
+
+    def natively(self, **options: Any) -> Any:
+        """Predict with plain XGBoost."""
+        return self.native.predict(self._matrix, validate_features=False, **options)
+
+    def close(self, found: Any, wanted: Any, what: str, size: float | None = None) -> None:
+        """Require equality up to what float32 sums round."""
+        found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
+        tolerance = 1e-5 * (self.size if size is None else size)
+        same = np.allclose(found, wanted.reshape(found.shape), rtol=0, atol=tolerance, equal_nan=True)
+        assert same, f"{what}: XGBoost reads another model"  # noqa: S101
+
+
+def _judge_scores(reading: Reading) -> None:
+    scores = reading.fitted.ensemble.scores(reading.X).T
+    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
+    reading.close(scores, reading.margin, "scores")
+
+
+def _judge_predictions(reading: Reading) -> None:
+    model, rows, size = reading.model, reading.rows, reading.size
+    wanted = reading.fitted.means(reading.margin.reshape(len(reading.margin), -1).T.astype(float))
+    found = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
+    spread = 1.0 if hasattr(model, "predict_proba") else size * max(1.0, np.abs(wanted).max() / size)
+    reading.close(found, wanted, "predictions", spread)
+
+
+def _judge_stages(reading: Reading) -> None:
+    stages = list(reading.fitted.staged_raw_scores(reading.rows, 1))
+    assert np.isfinite(stages).all(), "a stage is not finite"  # noqa: S101
+    if stages:
+        reading.close(stages[-1].T, reading.margin, "stages")
+
+
+def _judge_leaves(reading: Reading) -> None:
+    if reading.fitted.ensemble.kept.size:
+        leaves = reading.natively(pred_leaf=True).reshape(len(reading.margin), -1)
+        assert np.array_equal(reading.model.apply(reading.rows), leaves), "other leaves"  # noqa: S101
+
+
+def _judge_shap(reading: Reading) -> None:
+    reading.close(reading.model.shap_values(reading.rows), reading.natively(pred_contribs=True), "SHAP")
+    assert np.isfinite(reading.model.feature_importances_).all(), "an importance is not finite"  # noqa: S101
+
+
+def _judge_to_xgboost(reading: Reading) -> None:
+    exported = reading.model.to_xgboost().get_booster()
+    margin = exported.predict(xgboost.DMatrix(reading.X, nthread=1), output_margin=True, validate_features=False)
+    reading.close(margin, reading.margin, "export")
+
+
+def _judge_saving(reading: Reading) -> None:
+    again = model_file.from_document(file.parse(_document(reading.model).encode()), reading.loss)
+    before, after = (fitted.ensemble.scores(reading.X) for fitted in (reading.fitted, again.__fitted_model__()))
+    assert np.array_equal(before, after), "saving changes the model"  # noqa: S101
+
+
+def _judge_diagnostics(reading: Reading) -> None:
+    """Compare the sum of the single trees, which reports are made from."""
+    found = tree_matrix(reading.model, reading.rows)
+    trees = (found.H * found.column_weights).reshape(len(reading.margin), -1, found.n_outputs)
+    reading.close(trees.sum(axis=1) + found.intercepts, reading.margin, "diagnostics")
+
+
+METHODS: dict[str, Callable[[Reading], None]] = {
+    "predictions": _judge_predictions,
+    "stages": _judge_stages,
+    "leaves": _judge_leaves,
+    "SHAP": _judge_shap,
+    "to_xgboost": _judge_to_xgboost,
+    "saving": _judge_saving,
+    "diagnostics": _judge_diagnostics,
+}
+
+
+def judge(
+    original: Original, data: bytes, *, sealed: bool, number: int | None = None, compared: Counter[str] | None = None
+) -> str:
+    """Load a mutant: "refused", "same" or "sound"; anything else is an AssertionError or another exception.
+
+    Raw scores are always compared; with a ``number``, one of the methods in turn and every so often the exports, else
+    all methods. Names of the comparisons are added to ``compared``.
+    """
     try:
         model = model_file.from_document(file.parse(data), original.loss)
     except ValueError:
@@ -343,81 +458,32 @@ def judge(original: Original, data: bytes, *, sealed: bool, thorough: bool = Fal
         scores = raw_scores(model, original.X)
         assert np.array_equal(scores, original.scores), "a damaged file is another model"  # noqa: S101
         return "same"
-    document = Document.decode(data)
-    native = xgboost.Booster({"nthread": 1})
-    native.load_model(bytearray(data))
+    compared = Counter() if compared is None else compared
     try:
-        X = encode_features(model, original.X)
-    except ValueError:  # other features than those of the original: take numbers
-        X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
-        _judge_matrix(model, native, document, X)
+        reading = Reading(model, data, original.X, original.loss)
+    except ValueError:  # other features than those of the original
+        reading = Reading(model, data, None, original.loss)
+    _judge_scores(reading)
+    if reading.rows is None:
+        due = ["saving"]
     else:
-        _judge_methods(model, original.X, native, document, X)
-        if thorough:
-            _judge_diagnostics(model, original.X, native, document, X)
-    again = model_file.from_document(file.parse(_document(model).encode()), original.loss)
-    scores = [fitted.__fitted_model__().ensemble.scores(X) for fitted in (model, again)]
-    assert np.array_equal(*scores), "saving changes the model"  # noqa: S101
+        due = list(METHODS) if number is None else [list(METHODS)[number % len(METHODS)]]
+    for name in due:
+        METHODS[name](reading)
+        compared[name] += 1
+    if reading.rows is not None and number is not None:
+        compared.update(fuzz_exports.judge(number, model, reading.rows, reading.native, reading.size))
     return "sound"
 
 
-def _size(document: Document) -> float:
-    """Largest raw score that the native model could have, which float32 is relative to."""
-    leaves = [np.abs(tree["split_conditions"][tree["left_children"] == -1]).max() for tree in document.trees]
-    return float(1e-6 + np.abs(document.base_margin()).max() + sum(leaves))
-
-
-def _close(found: Any, wanted: Any, size: float, what: str) -> None:
-    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
-    same = np.allclose(found, wanted.reshape(found.shape), rtol=0, atol=1e-5 * size, equal_nan=True)
-    assert same, f"{what}: XGBoost reads another model"  # noqa: S101
-
-
-def _judge_matrix(model: Any, native: Any, document: Document, X: Any) -> None:
-    margin = native.predict(xgboost.DMatrix(X, nthread=1), output_margin=True, validate_features=False)
-    scores = model.__fitted_model__().ensemble.scores(X).T
-    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
-    _close(scores, margin, _size(document), "scores")
-
-
-def _judge_methods(model: Any, rows: Any, native: Any, document: Document, X: Any) -> None:
-    """Compare what the public methods say of samples with what plain XGBoost says of the same encoded samples."""
-    matrix, size = xgboost.DMatrix(X, nthread=1), _size(document)
-    margin = native.predict(matrix, output_margin=True, validate_features=False)
-    scores = raw_scores(model, rows)
-    assert np.isfinite(scores).all(), "scores are not finite"  # noqa: S101
-    _close(scores, margin, size, "scores")
-    fitted = model.__fitted_model__()
-    wanted = fitted.means(margin.reshape(scores.shape).T.astype(float))
-    found = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
-    spread = 1.0 if hasattr(model, "predict_proba") else size * max(1.0, np.abs(wanted).max() / size)
-    _close(found, wanted, spread, "predictions")
-    stages = [fitted.ensemble.intercept[:, None] + 0 * scores.T, *fitted.staged_raw_scores(rows, 1)]
-    _close(stages[-1].T, margin, size, "stages")
-    assert np.isfinite(stages).all(), "a stage is not finite"  # noqa: S101
-    leaves = native.predict(matrix, pred_leaf=True, validate_features=False)
-    if fitted.ensemble.kept.size:
-        assert np.array_equal(model.apply(rows), leaves.reshape(len(scores), -1)), "other leaves"  # noqa: S101
-    _close(model.shap_values(rows), native.predict(matrix, pred_contribs=True, validate_features=False), size, "SHAP")
-    exported = model.to_xgboost().get_booster()
-    _close(exported.predict(matrix, output_margin=True, validate_features=False), margin, size, "export")
-    assert np.isfinite(model.feature_importances_).all(), "an importance is not finite"  # noqa: S101
-
-
-def _judge_diagnostics(model: Any, rows: Any, native: Any, document: Document, X: Any) -> None:
-    """Compare the sum of the single trees, which reports are made from, with plain XGBoost."""
-    found = tree_matrix(model, rows)
-    margin = native.predict(xgboost.DMatrix(X, nthread=1), output_margin=True, validate_features=False)
-    trees = (found.H * found.column_weights).reshape(len(margin), -1, found.n_outputs)
-    _close(trees.sum(axis=1) + found.intercepts, margin, _size(document), "diagnostics")
-
-
-def one(seed: int, number: int, known: list[Original]) -> tuple[str, str]:
-    """Make and judge one mutant; return its kind and the outcome."""
-    kind, original, data, sealed = mutate(np.random.default_rng([seed, number]), known)
+def one(
+    seed: int, number: int, known: list[Original], kind: str | None = None, compared: Counter[str] | None = None
+) -> tuple[str, str]:
+    """Make and judge one mutant, of any kind or of the one given; return its kind and the outcome."""
+    kind, original, data, sealed = mutate(np.random.default_rng([seed, number]), known, kind)
     label = f"{kind}, resealed" if sealed else kind
     try:
-        return label, judge(original, data, sealed=sealed, thorough=number % 20 == 0)
+        return label, judge(original, data, sealed=sealed, number=number, compared=compared)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is a violation
         last = traceback.extract_tb(error.__traceback__)[-1]
         return label, f"violation: {type(error).__name__}: {error!s:.200} ({Path(last.filename).name}:{last.lineno})"
@@ -426,29 +492,35 @@ def one(seed: int, number: int, known: list[Original]) -> tuple[str, str]:
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
-def _work(seed: int, numbers: range, current: Any, answer: Connection) -> None:
+def _work(seed: int, numbers: range, kind: str | None, current: Any, answer: Connection) -> None:
+    for cls in (SCBoostClassifier, SCBoostRegressor):  # scikit-learn reads their signatures again for every model
+        names = cls._get_param_names()
+        cls._get_param_names = staticmethod(lambda names=names: names)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     counts: Counter[tuple[str, str]] = Counter()
+    compared: Counter[str] = Counter()
     violations = []
     for number in numbers:
         current.value = number
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # the default action ends the process, which is seen
         signal.alarm(20 * SECONDS)
-        label, outcome = one(seed, number, _KNOWN)
+        label, outcome = one(seed, number, _KNOWN, kind, compared)
         signal.alarm(0)
         signal.setitimer(signal.ITIMER_PROF, 0)
         if outcome.startswith("violation"):
             violations.append({"number": number, "kind": label, "outcome": outcome})
             outcome = "violation"
         counts[label, outcome] += 1
-    answer.send((counts, violations))
+    answer.send((counts, compared, violations))
 
 
 _KNOWN: list[Original] = []
 
 
-def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def run(
+    seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None = None, kind: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Run mutants 0, 1, 2, ... in worker processes until all are done or the time is over; yield the figures so far.
 
     Parameters
@@ -459,10 +531,13 @@ def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None =
         The time.
     done : dict, optional
         Figures of an earlier run, to go on from.
+    kind : str, optional
+        The only kind of mutants; all kinds by default.
     """
     _KNOWN[:] = originals()
     context = multiprocessing.get_context("fork")
-    done = done or {"mutants": 0, "outcomes": {}, "first violations": [], "minutes": 0.0}
+    done = done or {"mutants": 0, "outcomes": {}, "comparisons": {}, "first violations": [], "minutes": 0.0}
+    compared = Counter(done["comparisons"])
     counts = Counter({(label, name): n for label, found in done["outcomes"].items() for name, n in found.items()})
     violations: list[dict[str, Any]] = list(done["first violations"])
     begin, start = time.monotonic(), done["mutants"]
@@ -470,12 +545,13 @@ def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None =
         numbers = range(start, min(start + CHUNK, n_mutants))
         current = context.Value("q", start)
         receive, send = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(seed, numbers, current, send))
+        worker = context.Process(target=_work, args=(seed, numbers, kind, current, send))
         worker.start()
         send.close()
         try:
-            found, wrong = receive.recv()
+            found, exported, wrong = receive.recv()
             counts += found
+            compared += exported
             violations += wrong
             start = numbers.stop
         except EOFError:  # the worker died, and the outcomes of its chunk with it: go on after the mutant that did it
@@ -492,6 +568,7 @@ def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None =
             "mutants": start,
             "violations": len(violations),
             "outcomes": outcomes,
+            "comparisons": dict(sorted(compared.items())),
             "first violations": violations[:20],
             "minutes": round(done["minutes"] + (time.monotonic() - begin) / 60, 1),
         }
@@ -499,19 +576,20 @@ def run(seed: int, n_mutants: int, minutes: float, done: dict[str, Any] | None =
 
 def main() -> int:
     """Run from the command line."""
-    given = arguments(__doc__, "mutants")
+    given = arguments(__doc__, "mutants", kind={"choices": KINDS, "help": "make mutants of this kind only"})
     if given.only is not None:
-        print(*one(given.seed, given.only, originals()))
+        print(*one(given.seed, given.only, originals(), given.kind))
         return 0
 
     command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants}"
+    command += f" --kind {given.kind}" if given.kind else ""
     figures = described(command, {"schema": file.SCHEMA, "violations": 0})
     done = None
     if given.output is not None and given.output.exists():
         earlier = json.loads(given.output.read_text())
         if all(earlier[name] == figures[name] for name in ("command", "versions", "schema")):
             done = figures = earlier
-    for i, found in enumerate(run(given.seed, given.mutants, given.minutes, done)):
+    for i, found in enumerate(run(given.seed, given.mutants, given.minutes, done, given.kind)):
         figures = described(command, {"schema": file.SCHEMA, **found})
         if i % 20 == 0:
             print(f"{found['mutants']} mutants, {found['violations']} violations", flush=True)
