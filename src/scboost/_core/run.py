@@ -32,6 +32,8 @@ from scboost._runtime.threads import single_threaded_blas
 class ValidationMetric(Protocol):
     """A metric of raw scores to be minimised in place of the loss."""
 
+    name: str
+
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the metric of raw scores F, of shape (K, n); lower is better."""
 
@@ -40,9 +42,10 @@ class Validation(Protocol):
     """Held-out samples of a run."""
 
     weight: float
+    metric: ValidationMetric | None
 
     def loss(self, ensemble: Ensemble, F: FloatArray, done: Round) -> float:
-        """Return the mean loss after a round; F are the scores of the run's own rows."""
+        """Return the mean loss after a round; F are the scores of the run's own samples."""
 
 
 class Run:
@@ -109,6 +112,8 @@ class Run:
                 state = initial_state(samples.weight, settings, engine, start, len(samples), n_rounds, context)
                 _replay(resume, state, samples, has_changing_metric(loss, settings), context)
         self._validation, self._loss, self._weight = validation, frame.loss, samples.weight
+        if validation is not None and validation.metric is not None:
+            self.training.metric = validation.metric.name
         self._y = y = np.asarray(frame.target(samples.y), dtype=engine.dtype)
         draws = None
         if settings.random:
@@ -137,16 +142,21 @@ class Run:
                 training.validation_loss.append(self._validation.loss(training.ensemble, training.state.F, done))
         return True
 
+    def measure_loss(self) -> None:
+        """Measure the mean training loss after the last round, which the next round would."""
+        context, F = self._context, self.training.state.F
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = self._loss.mean(self._y, F, self._weight, context.communicator, context.threads)
+        self.training.last_loss = loss
+
     def drop_diverged_round(self) -> None:
         """Undo the last round if its scores have no finite loss: the one before had."""
         training, state = self.training, self.training.state
         if not state.round or len(training.loss) < state.round:  # it was undone before
             return
-        with np.errstate(over="ignore", invalid="ignore"):
-            context = self._context
-            loss = self._loss.mean(self._y, state.F, self._weight, context.communicator, context.threads)
-        if not np.isfinite(loss):
-            training.stop = state.stop = Stop(StopReason.LOSS_NOT_FINITE, loss)
+        self.measure_loss()
+        if not np.isfinite(training.last_loss):
+            training.stop = state.stop = Stop(StopReason.LOSS_NOT_FINITE, training.last_loss)
             training.ensemble.truncate(training.ensemble.n_rounds - 1)
             training.forget_last()
 
@@ -197,7 +207,7 @@ class OutOfFold:
         contributions: list[FloatArray] | None = None,
         metric: ValidationMetric | None = None,
     ) -> None:
-        self._held_out, self._loss, self._contributions, self._metric = held_out, loss, contributions, metric
+        self._held_out, self._loss, self._contributions, self.metric = held_out, loss, contributions, metric
         self._context = context
         own = samples.targets(held_out)
         self._y, self._weight = own.y.astype(np.float64), own.weight
@@ -230,8 +240,8 @@ class OutOfFold:
             self._contributions.append(np.stack(h))
         frame = self._loss.frame(ensemble.intercept)
         self._scores = scores = F.take(self._held_out, axis=1)
-        if self._metric is not None:  # which may depend on more than differences
-            return self._metric.mean(self._y, frame.raw(scores), self._weight)
+        if self.metric is not None:  # which may depend on more than differences
+            return self.metric.mean(self._y, frame.raw(scores), self._weight)
         y = frame.target(self._y)
         return frame.loss.mean(y, scores, self._weight, self._context.communicator, self._context.threads)
 
@@ -252,7 +262,7 @@ class ValidationSet:
     """
 
     def __init__(self, samples: Samples, loss: Loss, context: Context, metric: ValidationMetric | None = None) -> None:
-        self._samples, self._loss, self._context, self._metric = samples, loss, context, metric
+        self._samples, self._loss, self._context, self.metric = samples, loss, context, metric
         self.weight = samples.total_weight(context.communicator)
         self._X: Any = None
         self._n_rounds = 0
@@ -268,8 +278,8 @@ class ValidationSet:
         for weights, h in zip(ensemble.weights[self._n_rounds :], H, strict=True):
             self._scores += weights[:, None] * h  # one by one: a resumed fit must round as an uninterrupted one
         self._n_rounds = ensemble.n_rounds
-        if self._metric is not None:
-            return self._metric.mean(samples.y, self._scores, samples.weight)
+        if self.metric is not None:
+            return self.metric.mean(samples.y, self._scores, samples.weight)
         return self._loss.mean(samples.y, self._scores, samples.weight, context.communicator, context.threads)
 
 
@@ -308,7 +318,8 @@ def grow(
     with single_threaded_blas(), interrupts_held() as interrupted:
         while max(run.training.state.round for run in runs) < n_rounds and not stop:
             if stopping and stopping.reached(pooled):
-                stop = Stop(StopReason.NO_IMPROVEMENT, len(pooled) - 1 - int(np.argmin(pooled)))
+                n_worse = len(pooled) - 1 - int(np.argmin(pooled))
+                stop = Stop(StopReason.NO_IMPROVEMENT, n_worse, first.metric or "loss")
                 break
             observer.begin_round()
             alive = [run.step() for run in runs]
@@ -320,6 +331,8 @@ def grow(
                 pooled.append(float(np.average(losses, weights=[run.validation_weight for run in validated])))
                 if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
                     on_best()
+            if observer.reads_log:
+                runs[0].measure_loss()
             stop = _observed_stop(first, observer, pooled[-1] if pooled else None, interrupted)
     if interrupted():
         first.interrupted, stop = True, Stop(StopReason.INTERRUPTED)

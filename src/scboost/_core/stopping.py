@@ -10,14 +10,16 @@ import numpy as np
 
 
 class StopReason(Enum):
-    """Why a fit ended before the number of rounds asked for; the value is the message, with a place for a number."""
+    """Why a fit ended before the number of rounds asked for; the value is the message, with places for a number and
+    for the metric.
+    """
 
     NOT_STOPPED = ""
     CONSTANT_INNOVATION = "the innovation is constant: nothing is left to learn"
     NO_SPLIT = "no tree found a split that its constraints allow"
     LOSS_NOT_FINITE = "the training loss is {}: the learning rate or the target is too large"
     LEAF_NOT_FINITE = "a leaf value is not finite: the learning rate or the target is too large"
-    NO_IMPROVEMENT = "validation loss did not improve in {} rounds"
+    NO_IMPROVEMENT = "validation {1} did not improve in {0} rounds"
     CALLBACK = "a callback asked to stop"
     INTERRUPTED = "interrupted from the keyboard"
 
@@ -32,10 +34,13 @@ class Stop:
         Why the fit ended.
     value : float or None
         Loss or number of rounds, for the message.
+    metric : str
+        What was monitored on held-out data, for the message.
     """
 
     reason: StopReason = StopReason.NOT_STOPPED
     value: float | None = None
+    metric: str = "loss"
 
     def __bool__(self) -> bool:
         return self.reason is not StopReason.NOT_STOPPED
@@ -43,7 +48,7 @@ class Stop:
     @property
     def message(self) -> str:
         """The reason as text; empty if the fit was not stopped."""
-        return self.reason.value.format(self.value)
+        return self.reason.value.format(self.value, self.metric)
 
     @property
     def diverged(self) -> bool:

@@ -14,7 +14,7 @@ from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
 from scboost._core.spec import FitSpec, RoundSelection
 from scboost._core.stopping import StopReason
-from scboost._core.training import Training
+from scboost._core.training import Training, validation_column
 from scboost._core.tree_weights import out_of_fold_scale, out_of_fold_shift, weigh_ensemble, weigh_folds
 from scboost._core.weighting import Weights
 from scboost._data.folds import Folds, class_counts, count_distinct, hold_out, make_folds
@@ -193,7 +193,7 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
             if not only_folds:
                 raise
             models.trainings[0].interrupt()  # their rounds are finished
-    log = _selection_log(models) if spec.selection is not None else {}
+    log = _selection_log(models, spec) if spec.selection is not None else {}
     if only_folds:
         training = _averaged(models.trainings, weights, options)
         return Trained(training, training.ensemble.n_rounds, weights, log)
@@ -221,8 +221,9 @@ def _make_folds(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
     )
 
 
-def _selection_log(models: FoldModels) -> dict[str, FloatArray]:
-    return {"round": np.arange(1, len(models.losses) + 1), "validation_loss": np.array(models.losses)}
+def _selection_log(models: FoldModels, spec: FitSpec) -> dict[str, FloatArray]:
+    metric = "" if spec.metric is None else spec.metric.name
+    return {"round": np.arange(1, len(models.losses) + 1), **validation_column(models.losses, metric)}
 
 
 def _train_on_all(

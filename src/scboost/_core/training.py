@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,7 +27,12 @@ class Training:
     settings : Settings
         Settings of the loop, those of the first round for all rounds.
     loss, validation_loss : list of float
-        Mean loss before each round on the training samples, and after each round on the validation set.
+        Mean loss before each round on the training samples, and after each round on the validation set (minus the
+        score, if a metric replaces the loss).
+    last_loss : float
+        Mean loss on the training samples after the last round; NaN if it was not measured.
+    metric : str
+        Name of the metric that replaces the loss on the validation set; empty for the loss.
     components, energy_kept, energy_removed : list of float
         k, the share of the history's energy in these directions, and the share of the residual's energy that lies in
         their span, each round; means over the outputs.
@@ -52,6 +58,8 @@ class Training:
     settings: Settings
     loss: list[float] = field(default_factory=list)
     validation_loss: list[float] = field(default_factory=list)
+    last_loss: float = np.nan
+    metric: str = ""
     components: list[float] = field(default_factory=list)
     energy_kept: list[float] = field(default_factory=list)
     energy_removed: list[float] = field(default_factory=list)
@@ -78,18 +86,25 @@ class Training:
 
     def forget_last(self) -> None:
         """Take the last round's numbers from the log."""
+        self.last_loss = self.loss[-1]
         for column in (self.loss, self.validation_loss, self.components, self.energy_kept, self.energy_removed):
             del column[-1:]
 
     def log(self) -> dict[str, FloatArray]:
-        """Return the log as columns of equal length, one entry a round."""
+        """Return the log as columns of equal length, one entry a round; losses are those after the round."""
         columns = {
             "round": np.arange(1, len(self.loss) + 1),
-            "loss": np.array(self.loss),
+            "loss": np.array([*self.loss[1:], self.last_loss][: len(self.loss)]),
             "components": np.array(self.components),
             "energy_kept": np.array(self.energy_kept),
             "energy_removed": np.array(self.energy_removed),
         }
         if self.validation_loss:
-            columns["validation_loss"] = np.array(self.validation_loss)
+            columns |= validation_column(self.validation_loss, self.metric)
         return columns
+
+
+def validation_column(losses: Sequence[float], metric: str) -> dict[str, FloatArray]:
+    """Return validation losses as a column of a log: under the name and with the sign of the metric, if there is one."""
+    values = np.array(losses, dtype=np.float64)
+    return {f"validation_{metric}": -values} if metric else {"validation_loss": values}

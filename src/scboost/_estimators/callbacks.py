@@ -77,6 +77,7 @@ class RoundObserver(Observer):
         self._has_callbacks = bool(callbacks)
         self._callbacks = tuple(callbacks) if first else ()
         self._verbose = verbose and first
+        self._shows_log = verbose  # the same on all workers, which measure the loss together
         self._kept = False
         self.n_rounds = 0
         self._progress = Progress(0, "", enabled=False)
@@ -84,6 +85,7 @@ class RoundObserver(Observer):
     def begin(self, n_rounds: int, label: str, *, kept: bool) -> None:
         """Start a progress bar; see :class:`Observer`."""
         self._kept = kept
+        self.reads_log = self._shows_log or (kept and (self._has_callbacks or self._tasks.watched))
         if kept:
             self.n_rounds = n_rounds
         self._progress = Progress(n_rounds, label, enabled=self._verbose)
@@ -95,8 +97,9 @@ class RoundObserver(Observer):
 
     def end_round(self, training: Training, validation_loss: float | None) -> bool:
         """Report a round; True if a callback asks to stop."""
-        validation = "" if validation_loss is None else f", validation {validation_loss:.4f}"
-        own = f"loss {training.loss[-1]:.4f}" if training.loss else "no tree"  # the first of several may have none
+        sign, metric = (-1, f" {training.metric}") if training.metric else (1, "")
+        validation = "" if validation_loss is None else f", validation{metric} {sign * validation_loss:.4f}"
+        own = f"loss {training.last_loss:.4f}" if training.loss else "no tree"  # the first of several may have none
         self._progress.step(f"{own}{validation}")
         if not self._kept:
             return False

@@ -1,4 +1,4 @@
-"""A metric in place of the loss on validation rows: any scorer of scikit-learn."""
+"""A metric in place of the loss on a validation set: any scorer of scikit-learn."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ class Metric:
         Which turns raw scores into predictions.
     classes : ndarray of shape (n_classes,) or None
         Labels; None for regression.
+
+    Attributes
+    ----------
+    name : str
+        Name of the score in logs.
     """
 
     def __init__(self, scoring: str | Callable[..., float], loss: Loss, classes: npt.NDArray[Any] | None) -> None:
         self._scoring, self._scorer = scoring, get_scorer(scoring)
+        self.name = scoring if isinstance(scoring, str) else _name(scoring)
         self._classes = classes
         self._model = _Regressor(loss) if classes is None else _Classifier(loss, classes)
 
@@ -39,10 +45,17 @@ class Metric:
         score = float(self._scorer(self._model, F.T, target, **weights))
         if np.isnan(score):
             raise ValueError(
-                f"early_stopping_metric={self._scoring!r} is not defined on the {len(y)} rows held out; give other or "
-                "more validation rows, or another metric."
+                f"early_stopping_metric={self._scoring!r} is not defined on the {len(y)} held-out samples; pass other "
+                "or more validation samples, or another metric."
             )
         return -score
+
+
+def _name(scorer: Callable[..., float]) -> str:
+    """Return the name of a scorer, or of the function that scikit-learn made it from."""
+    name = getattr(getattr(scorer, "_score_func", scorer), "__name__", "")
+    sign = "neg_" if getattr(scorer, "_sign", 1) < 0 else ""
+    return f"{sign}{name}" if name.isidentifier() and name != "loss" else "metric"
 
 
 class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -122,8 +122,9 @@ PARAMETERS = """\
         with a fixed ``n_estimators`` as upper bound.
     early_stopping_metric : str, callable or None, default=None
         Metric that replaces the loss for early stopping and for selecting the number of rounds: the name of a
-        scikit-learn scorer, such as "roc_auc", or a scorer made by :func:`sklearn.metrics.make_scorer`. In the logs,
-        "validation_loss" is then the negative score; over several folds it is their weighted mean.
+        scikit-learn scorer, such as "roc_auc", or a scorer made by :func:`sklearn.metrics.make_scorer`. The logs then
+        hold the score under its name, "validation_roc_auc", in place of "validation_loss"; over several folds it is
+        their weighted mean.
     n_iter_no_change : int or "auto", default="auto"
         Number of rounds without improvement after which to stop. "auto" is 10; while the number of rounds is selected,
         60 or a fifth of the best round so far, whichever is larger.
@@ -180,13 +181,14 @@ ATTRIBUTES = """\
     intercept_ : ndarray of shape (n_outputs,)
         Constant part of the raw score.
     training_log_ : dict of ndarrays
-        One entry per round: training "loss" before the round, number of "components" projected on, "energy_kept"
-        (fraction of the energy of the history that these hold), "energy_removed" (fraction of the energy of the
-        gradient in their span), and "validation_loss" after the round.
+        One entry per round: training "loss" and "validation_loss" after the round (the latter under the name of
+        ``early_stopping_metric``, if there is one), number of "components" projected on, "energy_kept" (fraction of
+        the energy of the history that these hold), and "energy_removed" (fraction of the energy of the gradient in
+        their span).
         ``pandas.DataFrame(model.training_log_)`` is a tidy table.
     selection_log_ : dict of ndarrays
-        "validation_loss" of the fold models after each "round", if the number of rounds was selected by
-        cross-validation.
+        "validation_loss", or the score of ``early_stopping_metric`` under its name, of the fold models after each
+        "round", if the number of rounds was selected by cross-validation.
     selected_features_ : ndarray of int
         Positions of the features that trees may use, if some were excluded. The model still expects all features.
     categorical_splits_ : {"one-vs-rest", "subset"}

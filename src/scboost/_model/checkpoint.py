@@ -72,6 +72,7 @@ def to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resum
         "versions": _versions(),
         "settings": pack(dataclasses.asdict(training.settings)),
         "log": {name: pack(np.array(getattr(training, name), dtype=np.float64)) for name in _LOG},
+        "last_loss": pack(float(training.last_loss)),
         "offer": _options_dict(training.options),
         "round": state.round,
         "histories": histories,
@@ -115,6 +116,7 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
         training = Training(model.ensemble, _state(arrays, about, settings), settings, without_scores="F" not in arrays)
         for name in _LOG:
             setattr(training, name, unpack(about["log"][name]).tolist())
+        training.last_loss = float(unpack(about.get("last_loss", np.nan)))
         options = about["offer"]
         training.options = TreeOptions(tuple(options["columns"]), options["groups"], options["depth"])
         if training.loss:

@@ -30,7 +30,8 @@ class Selection:
     Attributes
     ----------
     log : mapping of str to ndarray
-        "validation_loss" of the fold models after each "round"; empty if the number of rounds was not selected.
+        "validation_loss" (or the score) of the fold models after each "round"; empty if the number of rounds was not
+        selected.
     features : tuple of int
         Positions of the selected features; empty for all.
     categorical_splits : {"one-vs-rest", "subset"} or None

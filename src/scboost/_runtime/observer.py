@@ -6,7 +6,15 @@ from typing import Any
 
 
 class Observer:
-    """Is notified of the models and rounds of a fit; this one ignores them."""
+    """Is notified of the models and rounds of a fit; this one ignores them.
+
+    Attributes
+    ----------
+    reads_log : bool
+        Whether the training loss after each round must be measured before it is notified.
+    """
+
+    reads_log: bool = False
 
     def begin(self, n_rounds: int, label: str, *, kept: bool) -> None:
         """Act before the first round of a model, or of several that grow in step.

@@ -221,7 +221,12 @@ def _show_cross_validation(model: Model, y: npt.NDArray[Any], w: npt.NDArray[Any
     if not fitted.selection.log:
         say("no validation score: give --valid DATA, or leave n_estimators at its default")
         return
-    loss = float(np.min(fitted.selection.log["validation_loss"]))
+    column = next(name for name in fitted.selection.log if name != "round")
+    if column != "validation_loss":  # a metric, of which higher is better
+        score = float(np.max(fitted.selection.log[column]))
+        say(f"cross-validation: {column.removeprefix('validation_')} {score:.4g}")
+        return
+    loss = float(np.min(fitted.selection.log[column]))
     target = _encoded(model, y)
     raw = np.asarray(fitted.loss.initial_score(target, w), dtype=np.float64)
     constant = float(fitted.loss.mean(target, np.tile(raw[:, None], len(y)), w))
