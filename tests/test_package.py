@@ -229,6 +229,7 @@ def test_public_methods_of_the_classifier():
         "stop_reason_",
         "target_name_",
         "training_log_",
+        "tree_shape_",
         "weighting_result_",
         "weights_",
     }

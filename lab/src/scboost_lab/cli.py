@@ -16,6 +16,7 @@ COMMANDS = {
     "reproduce": "run the paper's tables and figures",
     "pruning": "measure redundancy and pruning on real data",
     "default_study": "compare the default with other libraries at their defaults",
+    "candidate_study": "measure shapes and sizes of trees that cross-validation may select",
     "compress_study": "compare compressed models with their teachers and with short boosted models",
     "benchmarks": "write the page of benchmarks and its chart from the results",
     "readme": "write the README's table and speeds from the results",

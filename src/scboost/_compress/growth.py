@@ -85,7 +85,6 @@ class EngineGrower:
         spec = EngineSpec(
             name="native" if find_spec("xgboost") is None else "xgboost",
             n_outputs=n_outputs,
-            max_leaves=settings.max_leaves,
             min_child_weight=settings.min_child_weight,
             l2=_TREE_RIDGE,
             l1=0.0,
@@ -98,7 +97,8 @@ class EngineGrower:
             device="cpu",
             categorical=categorical if categorical.any() else None,
         )
-        self._engine = EngineFactory(spec, Context()).make(X, None, TreeOptions(subset_splits=True))
+        options = TreeOptions(subset_splits=True, max_leaves=settings.max_leaves, shape="leaf-wise")
+        self._engine = EngineFactory(spec, Context()).make(X, None, options)
 
     def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
         """Grow one tree for each output; see :class:`Grower`."""

@@ -21,6 +21,8 @@ MEMORY = 5
 """Number of trees in the history."""
 DEPTH = 6
 """Maximum depth of trees without a limit on leaves."""
+LEAVES = 31
+"""Maximum number of leaves of leaf-wise trees."""
 FOLDS, BEST_FOLDS = 5, 10
 """Number of folds; with ``preset="best"`` each fold model sees nearly all samples."""
 ROUNDS_TO_SELECT_RATE = 500

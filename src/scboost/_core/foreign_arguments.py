@@ -120,7 +120,7 @@ FOREIGN = (
     _foreign(
         "tree_method booster boosting_type boosting", "XLC", "leave it out: trees are XGBoost's 'hist' trees, always."
     ),
-    _foreign("grow_policy", "XC", "use max_leaves (best leaf first) or max_depth with max_leaves=None (by level)."),
+    _foreign("grow_policy", "XC", "use tree_shape."),
     _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
     _foreign("multi_strategy", "X", "there is none: one tree for each output."),
     _foreign("base_score boost_from_average", "XLC", "use init='prior' (the best constant, the default) or 'zero'."),

@@ -305,13 +305,13 @@ class Boosting:
         if not varies and self._is_constant(weight):
             self._stop(StopReason.CONSTANT_INNOVATION)
             return []
-        learners = self._grow_on_target(Totals(energy, float(hessian)))
+        learners = self._grow_on_target(Totals(energy, float(hessian), self._state.round))
         sees_everything = self._settings.subsample == 1 and not self._engine.samples_features
         if not sees_everything or not _no_split(learners) or self._roots_step(weight):
             return learners
         if noise is not None:  # which may have hidden the last split
             energy, hessian = self._context.communicator.sum_all(*self._set_target(weight, None))
-            learners = self._grow_on_target(Totals(energy, float(hessian)))
+            learners = self._grow_on_target(Totals(energy, float(hessian), self._state.round))
         if _no_split(learners):
             self._stop(StopReason.NO_SPLIT)
             return []

@@ -17,7 +17,8 @@ class Parameters:
     n_estimators: int | Literal["auto"]
     learning_rate: float | Literal["auto"]
     max_depth: int | Literal["auto"] | None
-    max_leaves: int | None
+    max_leaves: int | Literal["auto"] | None
+    tree_shape: Literal["auto", "depth-wise", "leaf-wise", "symmetric", "alternating"]
     max_trees: int | None
     min_child_weight: float | Literal["auto"]
     reg_lambda: float

@@ -11,8 +11,9 @@ from scboost._core.spec import Strategy
 
 def check_parameters(p: Parameters) -> None:
     """Reject parameters that contradict each other, whatever the data are."""
-    if p.max_depth is None and p.max_leaves is None:
-        raise ValueError("max_depth=None and max_leaves=None leave trees without limit; set at least one.")
+    leaves_unlimited = p.max_leaves is None or (p.max_leaves == "auto" and p.tree_shape not in {"auto", "leaf-wise"})
+    if p.max_depth is None and leaves_unlimited:
+        raise ValueError(f"max_depth=None and max_leaves={p.max_leaves} leave trees without limit; set at least one.")
     for callback in p.callbacks or ():
         if not callable(callback):
             raise TypeError(f"callbacks must be callables that take the estimator, got {callback!r}.")
@@ -49,6 +50,8 @@ def _check_learner(p: Parameters) -> None:
     for name in ("colsample_bytree", "colsample_bylevel", "colsample_bynode"):
         if getattr(p, name) < 1:
             raise ValueError(f"{name}={getattr(p, name)} needs estimator=None; sample features in the estimator.")
+    if p.tree_shape != "auto":
+        raise ValueError(f"tree_shape={p.tree_shape!r} needs estimator=None.")
     if p.min_split_loss > 0:
         raise ValueError(f"min_split_loss={p.min_split_loss} needs estimator=None; set it in the estimator.")
 

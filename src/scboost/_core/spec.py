@@ -20,7 +20,7 @@ from scboost._core.run import ValidationMetric
 from scboost._core.stopping import EarlyStopping
 from scboost._engine.ensemble import Ensemble
 from scboost._engine.factory import EngineSpec
-from scboost._engine.interface import TreeOptions
+from scboost._engine.interface import TreeOptions, TreeShape
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,6 @@ def resolve(
     engine_spec = EngineSpec(
         name=engine,
         n_outputs=loss.n_outputs,
-        max_leaves=p.max_leaves,
         min_child_weight=_or_default(p.min_child_weight, defaults.min_child_weight),
         l2=float(p.reg_lambda),
         l1=float(p.reg_alpha),
@@ -326,7 +325,7 @@ def resolve(
         from_zero=p.init == "zero",
         selection=_selection(p, strategy, loss, facts, rate) if strategy.selects_rounds else None,
         folds=_folds(p, strategy, facts),
-        options=TreeOptions(subset_splits=p.categorical_splits == "subset", max_depth=_depth(p, loss)),
+        options=_options(p, loss, engine),
         engine=engine_spec,
         new_ensemble=new_ensemble,
         metric=metric,
@@ -377,10 +376,27 @@ def _auto_rate(strategy: Strategy, loss: Loss, facts: Facts, factor: float) -> f
     return min(factor * rate, autotune.LARGEST_RATE)
 
 
-def _depth(p: Parameters, loss: Loss) -> int | None:
+def _options(p: Parameters, loss: Loss, engine: str) -> TreeOptions:
+    """Return the options of the trees, unless cross-validation selects others."""
+    shape: TreeShape = "depth-wise"
+    if p.tree_shape != "auto":
+        shape = p.tree_shape
+    elif isinstance(p.max_leaves, Integral) or (p.max_leaves == "auto" and (p.max_depth is None or not loss.n_classes)):
+        shape = "leaf-wise"
+    if shape in {"symmetric", "alternating"} and engine != "native":
+        raise ValueError(
+            f"tree_shape={shape!r} needs engine='native', but this fit uses XGBoost, which grows 'depth-wise' and "
+            "'leaf-wise' trees."
+        )
+    if p.max_leaves == "auto":
+        leaves = autotune.LEAVES if shape == "leaf-wise" else None
+    else:
+        leaves = None if p.max_leaves is None else int(p.max_leaves)
     if p.max_depth != "auto":
-        return None if p.max_depth is None else int(p.max_depth)
-    return autotune.DEPTH if loss.n_classes or p.max_leaves is None else None
+        depth = None if p.max_depth is None else int(p.max_depth)
+    else:
+        depth = None if shape == "leaf-wise" and leaves is not None and not loss.n_classes else autotune.DEPTH
+    return TreeOptions((), p.categorical_splits == "subset", depth, leaves, shape)
 
 
 def _selection(p: Parameters, strategy: Strategy, loss: Loss, facts: Facts, rate: float) -> RoundSelection:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from scboost._arrays import BoolArray, FloatArray, IntArray
+from scboost._engine.alternating import AlternatingEngine
 from scboost._engine.estimator import EstimatorEngine
 from scboost._engine.interface import Engine, TreeOptions
 from scboost._engine.native import MISSING, is_available
@@ -65,8 +66,6 @@ class EngineSpec:
         Which engine grows the trees.
     n_outputs : int
         K.
-    max_leaves : int or None
-        Maximum number of leaves; if given, trees grow leaf-wise.
     min_child_weight : float
         Minimum sum of Hessians in a leaf.
     l2, l1, min_split_loss : float
@@ -93,7 +92,6 @@ class EngineSpec:
 
     name: Literal["xgboost", "native"]
     n_outputs: int
-    max_leaves: int | None
     min_child_weight: float
     l2: float
     l1: float
@@ -151,8 +149,8 @@ class EngineFactory:
 
         spec = self._spec
         params: dict[str, Any] = {
-            "max_leaves": spec.max_leaves or 0,
-            "grow_policy": "lossguide" if spec.max_leaves else "depthwise",
+            "max_leaves": options.max_leaves or 0,
+            "grow_policy": "lossguide" if options.shape == "leaf-wise" else "depthwise",
             "min_child_weight": spec.min_child_weight,
             "lambda": spec.l2,
             "alpha": spec.l1,
@@ -181,6 +179,20 @@ class EngineFactory:
         )
 
     def _make_native(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
+        if options.shape != "alternating":
+            return self._make_native_of_shape(X, sample_weight, options, options.shape)
+        return AlternatingEngine(
+            self._make_native_of_shape(X, sample_weight, options, "depth-wise"),
+            self._make_native_of_shape(X, sample_weight, options, "symmetric"),
+        )
+
+    def _make_native_of_shape(
+        self,
+        X: Any,
+        sample_weight: FloatArray | None,
+        options: TreeOptions,
+        shape: Literal["depth-wise", "leaf-wise", "symmetric"],
+    ) -> Engine:
         from scboost._engine.native.engine import NativeEngine, binned
         from scboost._engine.native.trees import GrowthOptions, Pool
 
@@ -198,9 +210,9 @@ class EngineFactory:
             )
             self._binned[key] = X, sample_weight, data  # alive as long as their ids are used
         growth = GrowthOptions(
-            grow_policy="leaf-wise" if spec.max_leaves else "depth-wise",
+            grow_policy=shape,
             max_depth=options.max_depth or 0,
-            max_leaves=spec.max_leaves or 0,
+            max_leaves=options.max_leaves or 0,
             reg_lambda=spec.l2,
             reg_alpha=spec.l1,
             min_child_weight=spec.min_child_weight,

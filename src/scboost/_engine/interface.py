@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 
 from scboost._arrays import FloatArray, IntArray
+
+TreeShape = Literal["depth-wise", "leaf-wise", "symmetric", "alternating"]
+"""How trees grow; "alternating" are depth-wise and symmetric trees in turn."""
 
 
 @dataclass
@@ -61,13 +64,17 @@ class TreeOptions:
         Indices of the features that trees may use; empty for all.
     subset_splits : bool
         Whether a categorical split may separate any subset of categories, or one category from the rest.
-    max_depth : int or None
-        Maximum depth of a tree; None for no limit.
+    max_depth, max_leaves : int or None
+        Maximum depth and number of leaves of a tree; None for no limit.
+    shape : TreeShape
+        How trees grow.
     """
 
     features: tuple[int, ...] = ()
     subset_splits: bool = False
     max_depth: int | None = None
+    max_leaves: int | None = None
+    shape: TreeShape = "depth-wise"
 
 
 @dataclass(frozen=True)
@@ -80,10 +87,13 @@ class Totals:
         Sum of the sample weights times the squared unweighted targets.
     hessian : float
         Sum of the Hessians over samples and outputs.
+    round : int
+        Number of rounds done, for trees whose shapes alternate.
     """
 
     energy: FloatArray
     hessian: float
+    round: int = 0
 
 
 class Engine(ABC):

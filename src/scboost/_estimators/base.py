@@ -64,7 +64,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     n_estimators: int | Literal["auto"]
     learning_rate: float | Literal["auto"]
     max_depth: int | Literal["auto"] | None
-    max_leaves: int | None
+    max_leaves: int | Literal["auto"] | None
+    tree_shape: Literal["auto", "depth-wise", "leaf-wise", "symmetric", "alternating"]
     max_trees: int | None
     min_child_weight: float | Literal["auto"]
     reg_lambda: float
@@ -264,6 +265,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         if self._fitted.has_other_learners:
             raise AttributeError("max_depth_ is the depth of XGBoost's trees; this model has estimator=.")
         return self._fitted.max_depth
+
+    @property
+    def tree_shape_(self) -> str:
+        """How trees grow: "depth-wise", "leaf-wise", "symmetric" or "alternating"."""
+        shape = None if self._fitted.has_other_learners else self._fitted.tree_shape
+        return self._optional("tree_shape_", shape)
 
     @property
     def training_log_(self) -> dict[str, npt.NDArray[Any]]:

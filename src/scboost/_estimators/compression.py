@@ -188,7 +188,7 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
     Parameters
     ----------
     estimator : SCBoostClassifier or SCBoostRegressor
-        Fitted; ``max_leaves`` bounds the leaves of the small trees, 64 if it is None.
+        Fitted; ``max_leaves`` bounds the leaves of the small trees, 64 if it is not a number.
     X : array, sparse matrix or table
         Its training samples.
     max_trees : int
@@ -199,7 +199,7 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
         estimator,
         X,
         max_trees=max_trees,
-        max_leaves=estimator.max_leaves or _LEAVES,
+        max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else _LEAVES,
         n_jobs=estimator.n_jobs,
         random_state=estimator.random_state,
     )

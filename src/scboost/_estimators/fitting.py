@@ -411,6 +411,7 @@ def _fitted_model(encoder: Encoder, target: Target, training: Training, trained:
         n_rounds=training.ensemble.n_rounds,
         learning_rate=training.settings.eta,
         max_depth=training.options.max_depth,
+        tree_shape=training.options.shape,
         training_log=training.log(),
         stop_reason=training.stop.message,
     )

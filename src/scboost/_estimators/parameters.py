@@ -38,12 +38,23 @@ PARAMETERS = """\
         used is ``learning_rate_``.
     max_depth : int, None or "auto", default="auto"
         Maximum depth of a tree; None means no limit other than ``max_leaves``. "auto" is 6 for classification; for
-        regression None, or 6 if ``max_leaves`` is None. If rounds are selected by cross-validation on at most 20,000
-        samples, shallower trees (down to depth 2) are used if they lower the validation loss by more than 1.5 standard
-        errors. The value used is ``max_depth_``. Lower it to reduce overfitting.
-    max_leaves : int or None, default=<max_leaves>
-        Maximum number of leaves of a tree. If given, trees grow best-first: the leaf with the largest gain is split
-        next. None grows trees level by level.
+        regression None, or 6 if trees do not grow leaf-wise. If rounds are selected by cross-validation on at most
+        20,000 samples, shallower trees (down to depth 2) are used if they lower the validation loss by more than 1.5
+        standard errors. The value used is ``max_depth_``. Lower it to reduce overfitting.
+    max_leaves : int, None or "auto", default=<max_leaves>
+        Maximum number of leaves of a tree; None means no limit. "auto" is 31 for leaf-wise trees, and no limit for
+        others. If a number is given, trees grow leaf-wise unless ``tree_shape`` is given, too.
+    tree_shape : {"auto", "depth-wise", "leaf-wise", "symmetric", "alternating"}, default="auto"
+        How trees grow.
+
+        - "depth-wise": level by level; every leaf has its own best split.
+        - "leaf-wise": the leaf with the largest gain is split next, up to ``max_leaves``.
+        - "symmetric": one split for all leaves of a level, as in CatBoost. Such trees are simpler: they overfit less,
+          and need more rounds. They are stored as ordinary trees.
+        - "alternating": depth-wise and symmetric trees in turn.
+
+        "auto" is leaf-wise with ``max_leaves``, else depth-wise. "symmetric" and "alternating" need
+        ``engine="native"``. The value used is ``tree_shape_``.
     max_trees : int or None, default=None
         If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
         two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number
@@ -173,6 +184,8 @@ ATTRIBUTES = """\
         Learning rate in use.
     max_depth_ : int or None
         Maximum tree depth in use; None for no limit. Not with ``estimator``.
+    tree_shape_ : {"depth-wise", "leaf-wise", "symmetric", "alternating"}
+        How the trees grew. Not with ``estimator``, nor for a compressed model.
     best_iteration_ : int
         Index of the last round in use, counted from 0 as in XGBoost.
     weights_ : ndarray of shape (n_rounds,)
@@ -215,7 +228,7 @@ def documented(cls: _Class) -> _Class:
     if cls.__doc__ is not None:
         shared = PARAMETERS
         for name, parameter in inspect.signature(cls).parameters.items():
-            shared = shared.replace(f"default=<{name}>", f"default={parameter.default!r}")
+            shared = shared.replace(f"default=<{name}>", f"default={parameter.default!r}".replace("'", '"'))
         text = inspect.cleandoc(cls.__doc__)  # Python 3.13 strips the indentation, older versions keep it
         text = text.replace("<shared parameters>\n", inspect.cleandoc(shared) + "\n")
         cls.__doc__ = text.replace("<shared attributes>\n", inspect.cleandoc(ATTRIBUTES) + "\n")
@@ -227,7 +240,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     "max_depth": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
-    "max_leaves": [Interval(Integral, 2, None, closed="left"), None],
+    "max_leaves": [Interval(Integral, 2, None, closed="left"), None, StrOptions({"auto"})],
+    "tree_shape": [StrOptions({"auto", "depth-wise", "leaf-wise", "symmetric", "alternating"})],
     "max_trees": [Interval(Integral, 1, None, closed="left"), None],
     "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],

@@ -91,7 +91,13 @@ def to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resum
 
 
 def _options_dict(options: TreeOptions) -> dict[str, Any]:
-    return {"columns": options.features, "groups": options.subset_splits, "depth": options.max_depth}
+    return {
+        "columns": options.features,
+        "groups": options.subset_splits,
+        "depth": options.max_depth,
+        "leaves": options.max_leaves,
+        "shape": options.shape,
+    }
 
 
 def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved:
@@ -118,7 +124,9 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
             setattr(training, name, unpack(about["log"][name]).tolist())
         training.last_loss = float(unpack(about.get("last_loss", np.nan)))
         options = about["offer"]
-        training.options = TreeOptions(tuple(options["columns"]), options["groups"], options["depth"])
+        training.options = TreeOptions(
+            tuple(options["columns"]), options["groups"], options["depth"], options["leaves"], options["shape"]
+        )
         if training.loss:
             training.state.first_loss = training.loss[0]
         resumable = Resumable(training, Identity(**unpack(about["identity"])), about["n_rounds_asked"])

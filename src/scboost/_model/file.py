@@ -12,7 +12,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from scboost._core import losses
 from scboost._core.losses import Loss
 from scboost._core.weighting.solver import Weights
 from scboost._data.encoder import Encoder
+from scboost._engine.interface import TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
 from scboost._model.document import Document
@@ -96,6 +97,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "n_estimators_": model.n_rounds,
         "learning_rate_": model.learning_rate,
         "max_depth_": model.max_depth,
+        "tree_shape_": model.tree_shape,
         "training_log_": dict(model.training_log),
         "stop_reason_": model.stop_reason,
         "selection_log_": dict(selection.log) or None,
@@ -252,6 +254,8 @@ class _Reader:
         require(not ensemble.weights[n_rounds:].any(), f"n_estimators_ is {n_rounds}, but later rounds have weights")
         depth = fitted.get("max_depth_")
         require(depth is None or (type(depth) is int and depth > 0), f"max_depth_ is {depth!r:.40}")
+        shape = fitted.get("tree_shape_")
+        require(shape is None or shape in get_args(TreeShape), f"tree_shape_ is {shape!r:.40}")
         rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
         require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
         require(isinstance(reason, str), "stop_reason_ is not a text")
@@ -266,6 +270,7 @@ class _Reader:
             n_rounds=n_rounds,
             learning_rate=float(rate),
             max_depth=depth,
+            tree_shape=shape,
             training_log=_checked_log(fitted["training_log_"]),
             stop_reason=reason,
             selection=_selection(fitted, encoder),
@@ -359,6 +364,7 @@ _ATTRIBUTES = {
     "n_estimators_",
     "learning_rate_",
     "max_depth_",
+    "tree_shape_",
     "training_log_",
     "stop_reason_",
     "selection_log_",

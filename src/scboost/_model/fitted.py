@@ -15,6 +15,7 @@ from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
 from scboost._core.losses import Loss
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
+from scboost._engine.interface import TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class FittedModel:
         Learning rate in use.
     max_depth : int or None
         Largest tree depth in use; None for no limit.
+    tree_shape : TreeShape or None
+        How the trees grew, if known.
     training_log : mapping of str to ndarray
         One entry a round.
     stop_reason : str
@@ -82,6 +85,7 @@ class FittedModel:
     n_rounds: int
     learning_rate: float
     max_depth: int | None = None
+    tree_shape: TreeShape | None = None
     training_log: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     stop_reason: str = ""
     selection: Selection = field(default_factory=Selection)

@@ -183,6 +183,8 @@ def _show_settings(model: Model) -> None:
     if getattr(model, "max_depth_", None) is not None:
         parts.append(f"max depth {model.max_depth_}")
     fitted = model.__fitted_model__()
+    if fitted.tree_shape:
+        parts.append(f"{fitted.tree_shape} trees")
     if fitted.selection.features:
         parts.append(f"{len(fitted.selection.features)} of {fitted.encoder.n_features} features")
     if fitted.selection.categorical_splits:
