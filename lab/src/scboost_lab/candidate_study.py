@@ -36,12 +36,14 @@ def _name(params: Mapping[str, Any]) -> str:
 
 
 def _settings() -> dict[str, dict[str, Any]]:
-    grid = [
+    grid: list[dict[str, Any]] = [
         {"tree_shape": shape, "max_depth": depth, "projection_strength": gamma}
         for shape, depth, gamma in product(SHAPES, DEPTHS, PROJECTIONS)
     ]
-    leaves = [{"tree_shape": "leaf-wise", "max_leaves": n, "max_depth": None} for n in (31, 63, 127, 255, 511)]
-    others = [
+    leaves: list[dict[str, Any]] = [
+        {"tree_shape": "leaf-wise", "max_leaves": n, "max_depth": None} for n in (31, 63, 127, 255, 511)
+    ]
+    others: list[dict[str, Any]] = [
         {"tree_shape": shape, **change}
         for shape in SHAPES[:2]
         for change in ({"exploration": 0.0}, {"exploration": 1.4}, {"rate": 1.0}, {"rate": 4.0}, {"reg_lambda": 10.0})

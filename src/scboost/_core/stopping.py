@@ -10,8 +10,9 @@ import numpy as np
 
 
 class StopReason(Enum):
-    """Why a fit ended before the number of rounds asked for; the value is the message, with places for a number and
-    for the metric.
+    """Why a fit ended before the number of rounds asked for.
+
+    The value is the message, with places for a number and for the metric.
     """
 
     NOT_STOPPED = ""

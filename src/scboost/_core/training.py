@@ -105,6 +105,6 @@ class Training:
 
 
 def validation_column(losses: Sequence[float], metric: str) -> dict[str, FloatArray]:
-    """Return validation losses as a column of a log: under the name and with the sign of the metric, if there is one."""
+    """Return validation losses as a column of a log, under the name and with the sign of the metric if there is one."""
     values = np.array(losses, dtype=np.float64)
     return {f"validation_{metric}": -values} if metric else {"validation_loss": values}
