@@ -71,7 +71,7 @@ CASES = {
         ["validation_fraction=0.999", "300 rows", "X_val"], early_stopping=True, validation_fraction=0.999
     ),
     "infinite X": regressor(["X", "infinity"], given={"X": np.where(X > 2, np.inf, X)}),
-    "texts in an array": regressor(["X", "dtype <U4", "pandas.DataFrame(X)"], given={"X": np.full((300, 2), "text")}),
+    "numbers as texts": regressor(["X", "dtype <U3", "dtype=object"], given={"X": np.full((300, 2), "1.5")}),
     "complex numbers": regressor(["Complex data not supported"], given={"X": X + 1j}),
     "sparse infinity": regressor(["X", "infinity"], given={"X": sparse.csr_array(np.where(X > 2, np.inf, X))}),
     "monotone classes": many(["monotone_constraints", "two classes", "3"], monotone_constraints=[1, 0, 0, 0]),

@@ -87,9 +87,10 @@ REFUSED = {
     "dates": (X.astype("datetime64[D]"), TypeError, r"dtype datetime64\[D\].*Convert them to numbers"),
     "durations": (X.astype("timedelta64[s]"), TypeError, r"dtype timedelta64\[s\]"),
     "masked": (np.ma.masked_greater(X, 50), TypeError, r"masked array.*X\.filled\(np\.nan\)"),
-    "strings": (X.astype(str), ValueError, r"dtype <U32.*pass a table"),
-    "objects": (np.where(X > 50, "many", X.astype(object)), ValueError, r"the string 'many'.*pass a table"),
-    "lists": ([["a", "b", "c"]] * 20, ValueError, r"the string 'a'.*pass a table"),
+    "strings": (X.astype(str), ValueError, r"dtype <U32.*column 0 holds numbers.*'0\.0'.*Pass a table"),
+    "bytes": (X.astype("S"), ValueError, r"dtype \|S.*astype\(str\)"),
+    "objects": (np.where(X > 50, "many", X.astype(object)), TypeError, r"Column 0 has the value 'many' of type str"),
+    "dicts": (np.where(X > 50, "many", {}), TypeError, r"Column 0 has the value \{\} of type dict"),
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from typing import Any
 
 # 3.0 predicts wrong means of models that are made here, and 3.1.0 wrong SHAP values for many classes.
@@ -25,6 +27,27 @@ def import_xgboost() -> Any:
             f"Install one of these: `pip install 'xgboost-cpu>={lowest},<{too_high}'` (or xgboost in its place)."
         )
     return xgb
+
+
+_forked_after_import = False
+
+
+def _note_fork() -> None:
+    global _forked_after_import  # noqa: PLW0603 - a fact about this process
+    _forked_after_import = _forked_after_import or "xgboost" in sys.modules
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def usable_threads(n_threads: int) -> int:
+    """Return the number of threads that XGBoost may use; 0 means all.
+
+    It is 1 in the child of a fork, because the OpenMP threads of the parent do not exist there and XGBoost would wait
+    for them forever. Results do not depend on it.
+    """
+    return 1 if _forked_after_import else n_threads
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ _ROWS_OF_CATEGORIES = (
     'string and categorical columns of a table are categorical: give a pandas column the dtype "category".'
 )
 FOREIGN = (
-    _foreign("iterations num_boost_round num_iterations num_trees max_iter", "XLCS", "use n_estimators."),
+    _foreign("iterations num_boost_round num_iterations num_trees max_iter n_iter", "XLCS", "use n_estimators."),
     _foreign("eta", "XLC", "use learning_rate."),
     _foreign("depth", "C", "use max_depth."),
     _foreign("num_leaves max_leaf_nodes", "LS", "use max_leaves."),
@@ -172,6 +172,11 @@ FOREIGN = (
         "LC",
         "there is none.",
     ),
+    _foreign(
+        "group qid eval_group eval_qid group_id",
+        "XLC",
+        "leave it out: this estimator does not rank; groups= in fit keeps samples together in cross-validation.",
+    ),
     _foreign("callback", "C", "use callbacks, a list."),
     _foreign("save_snapshot snapshot_file snapshot_interval", "C", "use callbacks=[scboost.Checkpoint(path)]."),
     _foreign("train_dir allow_writing_files", "C", "leave it out: nothing is written unless you ask; see Checkpoint."),
@@ -179,11 +184,109 @@ FOREIGN = (
 )
 """The table, in the order of the documentation."""
 
+ATTRIBUTES = (
+    _foreign("best_iteration get_best_iteration", "XLC", "use best_iteration_."),
+    _foreign("best_ntree_limit n_iter_ tree_count_ num_trees num_boosted_rounds n_trees_", "XLCS", "use n_estimators_."),
+    _foreign(
+        "best_score best_score_ get_best_score",
+        "XLC",
+        "use min(training_log_['validation_loss']), the lowest loss on the validation set.",
+    ),
+    _foreign(
+        "evals_result evals_result_ get_evals_result evals_log_ train_score_ validation_score_ loss_curve_",
+        "XLCS",
+        "use training_log_, a dict with the measurements of every round such as 'validation_loss'.",
+    ),
+    _foreign("booster_", "L", "use get_booster(), the native XGBoost model."),
+    _foreign(
+        "get_score get_fscore get_feature_importance feature_importance feature_importance_ feature_importances",
+        "XLC",
+        "use feature_importances_, or shap_values(X) for single samples.",
+    ),
+    _foreign("feature_name_ feature_names_ feature_name feature_names", "XLC", "use feature_names_in_."),
+    _foreign("dump_model get_dump trees_to_dataframe", "XLC", "use get_booster().trees_to_dataframe()."),
+    _foreign("plot_tree plot_importance", "XLC", "use scboost.plotting.plot_importance(model)."),
+)
+"""Attributes and methods of other libraries' models."""
+
+PREDICT = (
+    _foreign(
+        "output_margin raw_score",
+        "XL",
+        "use decision_function(X) of a classifier; the raw score of a regressor is predict(X) before its link.",
+    ),
+    _foreign("prediction_type", "C", "use predict, predict_proba or decision_function."),
+    _foreign(
+        "iteration_range ntree_limit num_iteration start_iteration ntree_start ntree_end",
+        "XLC",
+        "use staged_predict(X) or staged_predict_proba(X), which yield predictions after 1, 2, ... rounds.",
+    ),
+    _foreign("pred_contrib pred_contribs", "XL", "use shap_values(X)."),
+    _foreign("pred_leaf", "XL", "use apply(X)."),
+    _foreign("base_margin", "X", "there is none: add the margin to decision_function(X)."),
+    _foreign(
+        "validate_features predict_disable_shape_check", "XL", "leave it out: names and number are always checked."
+    ),
+)
+"""Arguments of other libraries' ``predict``."""
+
+METRICS = {
+    "auc": "roc_auc",
+    "roc_auc_score": "roc_auc",
+    "aucpr": "average_precision",
+    "average_precision_score": "average_precision",
+    "logloss": "neg_log_loss",
+    "log_loss": "neg_log_loss",
+    "binary_logloss": "neg_log_loss",
+    "mlogloss": "neg_log_loss",
+    "multi_logloss": "neg_log_loss",
+    "multiclass": "neg_log_loss",
+    "crossentropy": "neg_log_loss",
+    "error": "accuracy",
+    "merror": "accuracy",
+    "binary_error": "accuracy",
+    "multi_error": "accuracy",
+    "rmse": "neg_root_mean_squared_error",
+    "mse": "neg_mean_squared_error",
+    "l2": "neg_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+    "l1": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+}
+"""Names of metrics in other libraries, in lower case, and the scorer of scikit-learn that orders models the same."""
+
+
+def scorer_name(metric: str, n_classes: int | None) -> str:
+    """Return the name of the scorer for a metric of another library; other names as they are.
+
+    Parameters
+    ----------
+    metric : str
+        As the user wrote it, such as "auc".
+    n_classes : int or None
+        Number of classes; None for regression.
+    """
+    name = METRICS.get(metric.lower(), metric)
+    return "roc_auc_ovr" if name == "roc_auc" and n_classes is not None and n_classes > 2 else name
+
+
+def attribute_advice(name: str) -> str | None:
+    """Say what to use in place of an attribute of another library; None if it is none."""
+    return _advice_from(ATTRIBUTES, name, "attribute")
+
+
+def _advice_from(table: tuple[Foreign, ...], name: str, kind: str) -> str | None:
+    for foreign in table:
+        if name in foreign.names:
+            return f"{name!r} is an {kind} of {spelled(foreign.libraries)}; here, {foreign.here}"
+    return None
+
+
 LIBRARIES = {"X": "XGBoost", "L": "LightGBM", "C": "CatBoost", "S": "scikit-learn"}
 """Names of the libraries by their letters in the table."""
 
 
-def advice(name: str, known: list[str]) -> str:
+def advice(name: str, known: list[str], table: tuple[Foreign, ...] = FOREIGN) -> str:
     """Say what to write in place of an argument that does not exist.
 
     Parameters
@@ -192,10 +295,12 @@ def advice(name: str, known: list[str]) -> str:
         The argument.
     known : list of str
         Arguments that would be right in its place.
+    table : tuple of Foreign
+        Arguments of other libraries.
     """
-    for foreign in FOREIGN:
-        if name in foreign.names:
-            return f"{name!r} is an argument of {spelled(foreign.libraries)}; here, {foreign.here}"
+    answer = _advice_from(table, name, "argument")
+    if answer:
+        return answer
     close = difflib.get_close_matches(name, known, n=1)
     return f"{name!r} is unknown" + (f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}.")
 
@@ -207,7 +312,7 @@ def spelled(letters: str) -> str:
 
 
 def explains_foreign_arguments(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a constructor or ``fit`` so that unknown keywords are answered with what to write instead."""
+    """Decorate a constructor, ``fit`` or a method that predicts so that unknown keywords are answered with what to write instead."""
     known = [
         name
         for name, parameter in inspect.signature(method).parameters.items()
@@ -232,4 +337,4 @@ def _advice_with_place(name: str, cls: type[Any], method: str, known: list[str])
         return f"{name!r} is an argument of the constructor: {cls.__name__}({name}=...)."
     if method == "__init__" and name in inspect.signature(cls.fit).parameters:
         return f"{name!r} is an argument of fit: {cls.__name__}().fit(X, y, {name}=...)."
-    return advice(name, known)
+    return advice(name, known, FOREIGN if method in {"fit", "__init__"} else PREDICT)

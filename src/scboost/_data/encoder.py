@@ -200,11 +200,11 @@ class Encoder:
         min_samples : int, default=1
             Least number of samples.
         """
-        table = as_table(X)
+        table = as_table(X, objects=self.categories is not None)
         if table is None and self.categories is not None:
             raise TypeError(
-                f"X is a {type(X).__name__} but the model was fitted on a table with categorical columns; pass a "
-                "table with the same columns."
+                f"X is a {type(X).__name__} without strings but the model was fitted on data with categorical columns; "
+                "pass a table with the same columns, or an array with the same strings."
             )
         self._check_names(None if table is None else table.feature_names, owner)
         checks: dict[str, Any] = {
@@ -226,13 +226,7 @@ class Encoder:
         _refuse_other_types(X)
         accepted = "csr" if self.rules.allow_sparse else False
         types = [self.rules.dtype, np.float32, np.float64]
-        try:
-            return check_array(X, accept_sparse=accepted, dtype=types, **checks)
-        except ValueError as error:
-            text = _first_string(X)
-            if text is None:
-                raise
-            raise ValueError(_strings_refused(f"the string {text!r:.60}")) from error
+        return check_array(X, accept_sparse=accepted, dtype=types, **checks)
 
     def _encode_table(self, table: Table) -> FloatArray:
         matrix = np.empty((table.n_rows, self.n_features), dtype=self.rules.dtype)
@@ -325,22 +319,10 @@ def _refuse_other_types(X: ArrayLike) -> None:
             f"X has dtype {dtype}; dates and durations are not features. Convert them to numbers first, such as days "
             "since a reference date, with NaN for missing ones."
         )
-    if kind and kind in "USTV":
-        raise ValueError(_strings_refused(f"dtype {dtype}"))
-
-
-def _strings_refused(seen: str) -> str:
-    return (
-        f"X is an array with {seen}. Arrays must be numeric; pass a table (such as pandas.DataFrame(X)) to use string "
-        "columns as categorical features."
-    )
-
-
-def _first_string(X: ArrayLike) -> str | None:
-    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
-        return None
-    values = np.asarray(X, dtype=object) if not sparse.issparse(X) else np.empty(0, dtype=object)
-    return next((value for value in values.ravel() if isinstance(value, str)), None)
+    if kind and kind in "SV":
+        raise ValueError(
+            f"X is an array with dtype {dtype}; pass numbers, or strings (X.astype(str)) for categorical features."
+        )
 
 
 # --- categories ------------------------------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 A table becomes a :class:`Table`: column names and narwhals series. Everything that narwhals does not know but that
 exports the Arrow C stream (PyArrow record batches and readers, DuckDB relations) is read through PyArrow. What remains
-specific to a library is how a column becomes numbers or category codes, three functions at the end of this module.
+specific to a library is how a column becomes numbers or category codes, three functions at the end of this module. An
+array or list that holds strings is a table without column names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
@@ -19,7 +22,7 @@ from scipy import sparse
 Kind = Literal["number", "category", "empty"]
 """Kind of a column: numeric or boolean, categorical, or without any value and type."""
 
-Series: TypeAlias = "nw.Series[Any]"
+Series: TypeAlias = "nw.Series[Any] | npt.NDArray[np.object_]"
 FloatArray = npt.NDArray[np.floating]
 
 
@@ -31,7 +34,7 @@ class Table:
     ----------
     names : tuple
         Column names.
-    columns : tuple of narwhals.Series
+    columns : tuple of narwhals.Series or ndarray of objects
         Values.
     n_rows : int
         Number of rows.
@@ -75,15 +78,24 @@ def materialize(X: Any) -> Any:
     return pa.table(X)
 
 
-def as_table(X: Any) -> Table | None:
-    """Return the columns of a table, or None if X is an array, a sparse matrix or a list.
+def as_table(X: Any, *, objects: bool = False) -> Table | None:
+    """Return the columns of a table or of an array with strings; None for other arrays, sparse matrices and lists.
+
+    Parameters
+    ----------
+    X : any
+        What the user gave.
+    objects : bool, default=False
+        Whether an array of objects is a table even if none of them is a string.
 
     Raises
     ------
     TypeError
         If X is a lazy frame.
     """
-    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X) or nw.dependencies.is_into_series(X):
+    if isinstance(X, np.ndarray | list | tuple):
+        return _of_array(X, objects=objects)
+    if sparse.issparse(X) or nw.dependencies.is_into_series(X):
         return None
     if nw.dependencies.is_polars_lazyframe(X):
         raise TypeError("X is a polars LazyFrame, which has not been computed; call its collect() first.")
@@ -97,6 +109,41 @@ def as_table(X: Any) -> Table | None:
         return None
     columns = tuple(nw.from_native(column, series_only=True) for column in X.columns)
     return Table(tuple(X.schema.names), columns, X.num_rows)
+
+
+def _of_array(X: npt.NDArray[Any] | list[Any] | tuple[Any, ...], *, objects: bool) -> Table | None:
+    """Columns of a two-dimensional array or list with strings or, if these are allowed, any other objects; else None."""
+    if isinstance(X, np.ma.MaskedArray):
+        return None
+    if not isinstance(X, np.ndarray):
+        try:
+            kind = np.asarray(X).dtype.kind
+            X = np.asarray(X, dtype=object) if kind in "OUT" else np.empty(0)
+        except ValueError:  # rows of several lengths
+            return None
+    if X.ndim != 2 or X.dtype.kind not in "OUT":
+        return None
+    if X.dtype.kind == "O" and not objects and not any(isinstance(value, str) for value in X.flat):
+        return None
+    if X.dtype.kind != "O":
+        _refuse_numbers_as_strings(X)
+    columns = tuple(X[:, j].astype(object) for j in range(X.shape[1]))
+    return Table(tuple(range(X.shape[1])), columns, len(X))
+
+
+def _refuse_numbers_as_strings(X: npt.NDArray[Any]) -> None:
+    """Refuse arrays of strings with columns of numbers, which NumPy makes of arrays that mix both."""
+    for j in range(X.shape[1]):
+        try:
+            X[:, j].astype(np.float64)
+        except ValueError:
+            continue
+        if len(X):
+            raise ValueError(
+                f"X is an array with dtype {X.dtype} whose column {j} holds numbers written as strings "
+                f"({str(X[0, j])!r}). Pass a table, or an array or list with dtype object (np.array(..., dtype=object)), "
+                "in which numbers are numbers and strings are categories."
+            )
 
 
 def _of_pandas(column: Any) -> Series:
@@ -116,6 +163,8 @@ def kind_of(name: Hashable, column: Series) -> Kind:
     TypeError
         If it holds anything else, such as dates or lists.
     """
+    if isinstance(column, np.ndarray):
+        return _kind_of_objects(name, column)
     native = column.to_native()
     if column.implementation.is_pandas_like():
         kind, dtype = _pandas_kind(native, column.dtype), native.dtype
@@ -128,6 +177,27 @@ def kind_of(name: Hashable, column: Series) -> Kind:
             "convert it to one of these, or leave it out."
         )
     return kind
+
+
+def _kind_of_objects(name: Hashable, column: npt.NDArray[np.object_]) -> Kind:
+    values = [value for value in column if not is_missing(value)]
+    if not values:
+        return "empty"
+    if all(isinstance(value, str) for value in values):
+        return "category"
+    odd = next((value for value in values if not isinstance(value, Real | Decimal | np.bool_)), None)
+    if odd is None:
+        return "number"
+    raise TypeError(
+        f"Column {name!r} has the value {odd!r:.60} of type {type(odd).__name__} among others; a column must hold either "
+        "numbers and booleans or strings."
+    )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas.NA."""
+    # pandas.NA answers no comparison with True or False; NaN differs from itself.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
 
 
 def _narwhals_kind(dtype: Any) -> Kind | None:
@@ -154,6 +224,8 @@ def _pandas_kind(column: Any, dtype: Any) -> Kind | None:
 
 def numbers(column: Series) -> FloatArray:
     """Values of a numeric column as float64; missing ones are NaN."""
+    if isinstance(column, np.ndarray):
+        return np.array([np.nan if is_missing(value) else float(value) for value in column])
     native = column.to_native()
     if column.implementation.is_pandas_like():
         return np.asarray(native.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -164,6 +236,10 @@ def numbers(column: Series) -> FloatArray:
 
 def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
     """Distinct values of a categorical column, and the position of each row's value among them (-1 if missing)."""
+    if isinstance(column, np.ndarray):
+        codes: dict[Any, int] = {}
+        places = [-1 if is_missing(value) else codes.setdefault(value, len(codes)) for value in column]
+        return list(codes), np.array(places, dtype=np.intp)
     native = column.to_native()
     if column.implementation.is_pandas_like():
         factor = native.astype("category").cat

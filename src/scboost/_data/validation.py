@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import column_or_1d
 
 from scboost._arrays import ArrayLike
+from scboost._data.tables import is_missing
 
 
 def check_size(matrix: Any, name: str = "X") -> None:
@@ -28,16 +29,19 @@ def target_vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
     """Return a one-dimensional target of the length of X, without missing values."""
     if y is None:
         raise ValueError(f"This estimator requires {name} to be passed, but the target {name} is None.")
-    y = column_or_1d(y, warn=True)
+    try:
+        y = column_or_1d(y, warn=True)
+    except ValueError as error:
+        if "should be a 1d array" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} A model has one target: fit one model per column, for example with "
+            "sklearn.multioutput.MultiOutputRegressor or MultiOutputClassifier."
+        ) from error
     if len(y) != X.shape[0]:
         raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} rows.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity; every row needs a finite target.")
-    if y.dtype.kind == "O" and any(_is_missing(v) for v in y):
+    if y.dtype.kind == "O" and any(is_missing(v) for v in y):
         raise ValueError(f"Input {name} contains NaN or None; every row needs a label.")
     return np.asarray(y)
-
-
-def _is_missing(value: Any) -> bool:
-    # pandas.NA answers no comparison with True or False; NaN differs from itself.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124

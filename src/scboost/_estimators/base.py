@@ -16,7 +16,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
-from scboost._core.foreign_arguments import advice, explains_foreign_arguments
+from scboost._core.foreign_arguments import advice, attribute_advice, explains_foreign_arguments
+from scboost._data.tables import materialize
 from scboost._engine.interface import Regressor
 from scboost._estimators.callbacks import CallbackSupportMixin, with_callbacks
 from scboost._estimators.fitting import FitArguments, FitMixin
@@ -155,7 +156,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             Training samples. NaN is missing: each split learns a default direction for it. Infinite values are refused
             in ``fit`` and ordered as numbers when predicting. In a sparse matrix, zeros count as missing, stored or
             not. String and categorical columns of a table (pandas, polars, PyArrow or anything that exports the Arrow
-            C stream) are categorical features; categories not seen in ``fit`` count as missing when predicting.
+            C stream, such as a DuckDB relation) are categorical features, and so are columns of strings in an array;
+            categories not seen in ``fit`` count as missing when predicting.
             :class:`scboost.Batches` provides data larger than memory, including targets and weights.
         y : array-like of shape (n_samples,)
             Class labels, or target values for regression.
@@ -182,6 +184,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             any other error, the estimator is unchanged.
         """
         base = None if init_model is None else _fitted(init_model)
+        X, y, X_val, y_val = map(materialize, (X, y, X_val, y_val))  # a stream is read only once
         before = self._model, self._resumable
         self._fit_on(SINGLE_PROCESS, FitArguments(X, y, sample_weight, X_val, y_val, sample_weight_val, groups, base))
         if self.max_trees is not None:
@@ -206,6 +209,15 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return thread_count(self.n_jobs)
 
     # --- fitted model ----------------------------------------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # type checkers would take any attribute for an existing one
+
+        def __getattr__(self, name: str) -> Any:
+            """Answer attributes of other libraries with what to use instead."""
+            answer = attribute_advice(name)
+            if answer:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {answer}")
+            return object.__getattribute__(self, name)  # which raises the error of the property, or the usual one
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._model is not None

@@ -237,6 +237,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         """Number of classes."""
         return len(self.classes_)
 
+    @explains_foreign_arguments
     def decision_function(self, X: ArrayLike) -> Float64Array:
         """Return raw scores: log-odds of the second class, or one score per class.
 
@@ -252,6 +253,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         """
         return self._fitted.margins(self._raw_scores(X))
 
+    @explains_foreign_arguments
     def predict_proba(self, X: ArrayLike) -> Float64Array:
         """Return class probabilities.
 
@@ -267,6 +269,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         """
         return self._fitted.means(self._raw_scores(X))
 
+    @explains_foreign_arguments
     def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
         """Return the most probable class of each sample.
 

@@ -228,6 +228,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         tags.target_tags.positive_only = self.loss in ("poisson", "gamma", "tweedie")
         return tags
 
+    @explains_foreign_arguments
     def predict(self, X: ArrayLike) -> Float64Array:
         """Return the predicted value of each sample.
 
@@ -243,6 +244,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         """
         return self._fitted.means(self._raw_scores(X))
 
+    @explains_foreign_arguments
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Float64Array:
         """Return prediction intervals between two fitted quantiles.
 

@@ -17,7 +17,7 @@ from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost._model import ubjson
 from scboost._model.json_text import read_json, write_json
 from scboost._model.structure import LEAF, ROOT_PARENT, base_scores, check
-from scboost._xgboost import import_xgboost
+from scboost._xgboost import import_xgboost, usable_threads
 
 if TYPE_CHECKING:
     import xgboost
@@ -303,7 +303,7 @@ class Document:
 
     def booster(self, n_threads: int = 1) -> xgboost.Booster:
         """Make the Booster; 0 threads for all."""
-        booster: xgboost.Booster = import_xgboost().Booster({"nthread": n_threads})
+        booster: xgboost.Booster = import_xgboost().Booster({"nthread": usable_threads(n_threads)})
         booster.load_model(bytearray(self.encode()))
         return booster
 

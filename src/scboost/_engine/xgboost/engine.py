@@ -18,7 +18,7 @@ from scboost._model.ubjson import ObjectReader
 from scboost._runtime.context import Context
 from scboost._runtime.signals import interrupts_deferred
 from scboost._runtime.threads import SERIAL, Threads
-from scboost._xgboost import import_xgboost
+from scboost._xgboost import import_xgboost, usable_threads
 
 from .calls import Calls
 from .paged import paged_matrix
@@ -82,6 +82,7 @@ class XGBoostEngine(Engine):
         context: Context | None = None,
     ) -> None:
         self._context = context or Context()
+        n_jobs = usable_threads(n_jobs)
         self._features = features
         self._monotone = params.get("monotone_constraints")
         if features is not None:

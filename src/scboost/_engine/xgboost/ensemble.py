@@ -15,7 +15,7 @@ from scboost._engine.interface import Learner
 from scboost._engine.native import is_available, pool_for
 from scboost._model.document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from scboost._model.structure import check_covers
-from scboost._xgboost import import_xgboost
+from scboost._xgboost import import_xgboost, usable_threads
 
 from .engine import feature_types
 from .paged import paged_matrix
@@ -123,6 +123,7 @@ class TreeEnsemble(Ensemble):
 
     def centred_booster(self, n_jobs: int = 1) -> xgboost.Booster:
         """Return the native model without the intercept; 0 threads are all."""
+        n_jobs = usable_threads(n_jobs)
         if self._centred is None:
             self._centred, self._centred_threads = self.centred_document().booster(n_jobs), n_jobs
         elif self._centred_threads != n_jobs:  # XGBoost takes longer to be told than to predict a few rows
@@ -318,7 +319,7 @@ class TreeEnsemble(Ensemble):
         if isinstance(X, xgb.DMatrix):
             return X
         types = feature_types(self._categorical)
-        n_threads = n_jobs or None
+        n_threads = usable_threads(n_jobs) or None
         if isinstance(X, Paged):
             return paged_matrix("DMatrix", X, types, nthread=n_threads)
         return xgb.DMatrix(X, nthread=n_threads, feature_types=types, enable_categorical=types is not None)
