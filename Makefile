@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: demo test test-slow native test-native test-dist test-browser test-mlflow test-spark docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: demo test test-slow native test-native test-dist test-browser test-mlflow test-tools test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -48,6 +48,11 @@ test-browser: $(VENV)/.dev
 test-mlflow: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet 'mlflow-skinny>=3' skops
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q tests/test_mlflow.py
+
+# Pipelines in ONNX, and the recipes for skrub, Ray, ibis and mlflow.
+test-tools: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet skl2onnx skrub 'ibis-framework[duckdb]' ray 'mlflow-skinny>=3' skops
+	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest -q tests/test_tools.py tests/test_skl2onnx.py tests/test_mlflow.py
 
 # Spark, from the package index. Installs a Java runtime of Debian where there is none, which needs root.
 test-spark: $(VENV)/.dev

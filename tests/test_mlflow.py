@@ -39,3 +39,28 @@ def test_the_recipes_of_the_page(cls, params, make, tmp_path, monkeypatch):
     np.testing.assert_array_equal(predicted(names["estimator"]), predicted(model))
     np.testing.assert_array_equal(predicted(names["from_file"]), predicted(model))
     np.testing.assert_allclose(predicted(names["native"]), predicted(model), rtol=1e-5, atol=1e-6)
+
+
+def test_the_callback_logs_parameters_and_every_tenth_round(tmp_path, monkeypatch):
+    from scboost.mlflow import LogRounds
+
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    X, y = three_classes()
+    with mlflow.start_run() as run:
+        model = SCBoostClassifier(n_estimators=25, early_stopping=True, n_jobs=1, callbacks=[LogRounds(every=10)])
+        model.fit(X, y)
+    stored = mlflow.get_run(run.info.run_id)
+    assert stored.data.params["n_estimators"] == "25"
+    assert "callbacks" not in stored.data.params
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "validation_loss")
+    assert [point.step for point in history] == [10, 20]
+    logged = [point.value for point in history]
+    np.testing.assert_array_equal(logged, np.asarray(model.training_log_["validation_loss"])[[9, 19]])
+
+
+def test_the_callback_refuses_a_period_below_one():
+    from scboost.mlflow import LogRounds
+
+    with pytest.raises(ValueError, match="every must be at least 1, got 0"):
+        LogRounds(every=0)

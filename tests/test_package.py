@@ -177,11 +177,13 @@ def test_public_names():
         "plot_correlation",
         "plot_energy",
         "plot_frontier",
+        "plot_importance",
         "plot_innovation",
         "plot_report",
         "plot_spectrum",
         "plot_trees_kept",
         "plot_weights",
+        "shap_explanation",
     ]
     assert scboost.__version__ == "0.2.0.dev0"
 

@@ -25,7 +25,11 @@ BEFORE = "47c5d1a"  # the last commit before the redesign
 
 # Layers that a reader sees as one, from top to bottom, and what they are for.
 TIERS = (
-    ("Interfaces", ("__main__", "cli", "spark", "dask"), "command line, Spark ML stages, Dask collections"),
+    (
+        "Interfaces",
+        ("__main__", "cli", "spark", "dask", "mlflow", "onnx", "tuning"),
+        "command line, Spark, Dask, other tools",
+    ),
     ("Estimators", ("_estimators", "_compress"), "scikit-learn classes, parameters, callbacks; compression"),
     ("Models", ("_model", "plotting", "diagnostics", "reference"), "fitted model, files, exports; inspection"),
     ("Method", ("weighting", "losses", "_core"), "specification, selection, boosting loop, projection, losses"),

@@ -35,6 +35,9 @@ LAYERS = (
     "_estimators",
     "dask",
     "spark",
+    "mlflow",
+    "onnx",
+    "tuning",
     "cli",
     "__main__",
 )

@@ -186,7 +186,9 @@ FOREIGN = (
 
 ATTRIBUTES = (
     _foreign("best_iteration get_best_iteration", "XLC", "use best_iteration_."),
-    _foreign("best_ntree_limit n_iter_ tree_count_ num_trees num_boosted_rounds n_trees_", "XLCS", "use n_estimators_."),
+    _foreign(
+        "best_ntree_limit n_iter_ tree_count_ num_trees num_boosted_rounds n_trees_", "XLCS", "use n_estimators_."
+    ),
     _foreign(
         "best_score best_score_ get_best_score",
         "XLC",
@@ -312,7 +314,7 @@ def spelled(letters: str) -> str:
 
 
 def explains_foreign_arguments(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a constructor, ``fit`` or a method that predicts so that unknown keywords are answered with what to write instead."""
+    """Decorate a constructor or a method so that unknown keywords are answered with what to write instead."""
     known = [
         name
         for name, parameter in inspect.signature(method).parameters.items()

@@ -112,7 +112,7 @@ def as_table(X: Any, *, objects: bool = False) -> Table | None:
 
 
 def _of_array(X: npt.NDArray[Any] | list[Any] | tuple[Any, ...], *, objects: bool) -> Table | None:
-    """Columns of a two-dimensional array or list with strings or, if these are allowed, any other objects; else None."""
+    """Columns of an array or list with strings or, if allowed, with any other objects; else None."""
     if isinstance(X, np.ma.MaskedArray):
         return None
     if not isinstance(X, np.ndarray):
@@ -141,12 +141,12 @@ def _refuse_numbers_as_strings(X: npt.NDArray[Any]) -> None:
         if len(X):
             raise ValueError(
                 f"X is an array with dtype {X.dtype} whose column {j} holds numbers written as strings "
-                f"({str(X[0, j])!r}). Pass a table, or an array or list with dtype object (np.array(..., dtype=object)), "
-                "in which numbers are numbers and strings are categories."
+                f"({str(X[0, j])!r}). Pass a table or an array with dtype object (np.array(..., dtype=object)), in "
+                "which numbers are numbers and strings are categories."
             )
 
 
-def _of_pandas(column: Any) -> Series:
+def _of_pandas(column: Any) -> nw.Series[Any]:
     """Column of a pandas-like frame; Arrow's own where the frame only wraps it, because pandas cannot factorize all."""
     if type(column.dtype).__name__ == "ArrowDtype":
         import pyarrow as pa
@@ -189,8 +189,8 @@ def _kind_of_objects(name: Hashable, column: npt.NDArray[np.object_]) -> Kind:
     if odd is None:
         return "number"
     raise TypeError(
-        f"Column {name!r} has the value {odd!r:.60} of type {type(odd).__name__} among others; a column must hold either "
-        "numbers and booleans or strings."
+        f"Column {name!r} has the value {odd!r:.60} of type {type(odd).__name__} among others; a column must hold "
+        "either numbers and booleans or strings."
     )
 
 

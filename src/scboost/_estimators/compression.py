@@ -201,7 +201,7 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
         max_trees=max_trees,
         max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else _LEAVES,
         n_jobs=estimator.n_jobs,
-        random_state=estimator.random_state,
+        random_state=0 if estimator.random_state is None else estimator.random_state,  # fits repeat
     )
     log = {name: values for name, values in small.curve_arrays().items() if not np.isnan(values).any()}
     certificate = " ".join(str(small.certificate).splitlines())

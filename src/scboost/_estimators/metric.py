@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 
 from scboost._arrays import FloatArray
+from scboost._core.foreign_arguments import scorer_name
 from scboost._core.losses import Loss
 
 
@@ -33,7 +35,9 @@ class Metric:
     """
 
     def __init__(self, scoring: str | Callable[..., float], loss: Loss, classes: npt.NDArray[Any] | None) -> None:
-        self._scoring, self._scorer = scoring, get_scorer(scoring)
+        if isinstance(scoring, str):
+            scoring = scorer_name(scoring, None if classes is None else len(classes))
+        self._scoring, self._scorer = scoring, _scorer(scoring)
         self.name = scoring if isinstance(scoring, str) else _name(scoring)
         self._classes = classes
         self._model = _Regressor(loss) if classes is None else _Classifier(loss, classes)
@@ -49,6 +53,18 @@ class Metric:
                 "or more validation samples, or another metric."
             )
         return -score
+
+
+def _scorer(scoring: str | Callable[..., float]) -> Callable[..., float]:
+    if isinstance(scoring, str) and scoring not in get_scorer_names():
+        close = difflib.get_close_matches(scoring, get_scorer_names(), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise ValueError(
+            f"early_stopping_metric={scoring!r} is not the name of a scorer of scikit-learn, such as 'roc_auc' or "
+            f"'neg_log_loss', nor one of 'auc', 'aucpr', 'logloss', 'error', 'rmse', 'mae', 'mape'{hint}"
+        )
+    scorer: Callable[..., float] = get_scorer(scoring)
+    return scorer
 
 
 def _name(scorer: Callable[..., float]) -> str:

@@ -133,9 +133,10 @@ PARAMETERS = """\
         with a fixed ``n_estimators`` as upper bound.
     early_stopping_metric : str, callable or None, default=None
         Metric that replaces the loss for early stopping and for selecting the number of rounds: the name of a
-        scikit-learn scorer, such as "roc_auc", or a scorer made by :func:`sklearn.metrics.make_scorer`. The logs then
-        hold the score under its name, "validation_roc_auc", in place of "validation_loss"; over several folds it is
-        their weighted mean.
+        scikit-learn scorer, such as "roc_auc", a name of other libraries ("auc", "aucpr", "logloss", "error", "rmse",
+        "mae", "mape"), or a scorer made by :func:`sklearn.metrics.make_scorer`. The logs then hold the score under the
+        scorer's name, "validation_roc_auc", in place of "validation_loss"; over several folds it is their weighted
+        mean.
     n_iter_no_change : int or "auto", default="auto"
         Number of rounds without improvement after which to stop. "auto" is 10; while the number of rounds is selected,
         60 or a fifth of the best round so far, whichever is larger.
