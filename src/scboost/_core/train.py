@@ -221,7 +221,7 @@ def _make_folds(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
     )
 
 
-def _selection_log(models: FoldModels, spec: FitSpec) -> dict[str, FloatArray]:
+def _selection_log(models: FoldModels, spec: FitSpec) -> dict[str, npt.NDArray[Any]]:
     metric = "" if spec.metric is None else spec.metric.name
     return {"round": np.array(range(1, len(models.losses) + 1)), **validation_column(models.losses, metric)}
 
