@@ -5,14 +5,42 @@ import pytest
 from scipy import sparse
 
 from data_makers import FAST, real_target, three_classes, two_classes
+from scboost import load_model
 from scboost._engine.xgboost.engine import XGBoostEngine
 from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost.losses import Loss
 
 X, y = real_target()
 X2, y2 = two_classes(d=4)
 X3, y3 = three_classes(d=4)
 COUNTS = np.round(np.exp(y))
 FOLDS = {"weighting": "nonnegative", "weighting_data": "out_of_fold"}
+
+
+HALF = np.arange(150), np.arange(150, 300)
+
+
+class OwnLoss(Loss):
+    """Squared error with a mistake."""
+
+    def __init__(self, mistake):
+        self.mistake = mistake
+
+    def initial_score(self, y, sample_weight):
+        return np.asarray(y) if self.mistake == "start" else np.array([np.mean(y)])
+
+    def gradient_hessian(self, y, raw):
+        gradient, hessian = raw - y, np.ones_like(raw)
+        return {
+            "tall": (gradient.T, hessian),
+            "no Hessian": gradient,
+            "residual": (-gradient, hessian),
+            "concave": (gradient, -hessian),
+        }.get(self.mistake, (gradient, hessian))
+
+    def pointwise_loss(self, y, raw):
+        losses = (y - raw[0]) ** 2 / 2
+        return {"infinite": losses * np.inf, "mean": losses.mean()}.get(self.mistake, losses)
 
 
 def regressor(words, *, given=None, **params):
@@ -89,6 +117,39 @@ CASES = {
     ),
     "unknown class weight": classifier(["class_weight", "[1]"], class_weight={0: 1.0, 5: 2.0}),
     "infinite class weight": classifier(["class_weight", "positive", "inf"], class_weight={0: np.inf, 1: 1.0}),
+    "class weights by text": classifier(
+        ["class_weight", "[0, 1]", "['0', '1']", "same type"], class_weight={"0": 1, "1": 2}
+    ),
+    "class weights as text": classifier(["class_weight", "positive number", "'1'"], class_weight={0: "1", 1: "2"}),
+    "cv without splits": regressor(["cv=[]", "no splits"], **FOLDS, cv=[]),
+    "cv out of range": regressor(["split 1 of cv, test", "0 to 299", "300"], **FOLDS, cv=[HALF, ([0, 1], [2, 300])]),
+    "cv of negative indices": regressor(["split 0 of cv, train", "0 to 299", "-1"], **FOLDS, cv=[([-1, 1], [2, 3])]),
+    "cv of short masks": regressor(["split 0 of cv, train", "300 samples", "(3,)"], **FOLDS, cv=[([True] * 3, [2])]),
+    "cv of floats": regressor(["split 0 of cv, test", "float64"], **FOLDS, cv=[([0, 1], [2.0, 3.0])]),
+    "cv of three": regressor(["Split 0 of cv", "(train, test)"], **FOLDS, cv=[([0], [1], [2])]),
+    "cv without training samples": regressor(["split 0 of cv, train", "no sample"], **FOLDS, cv=[([], [1])]),
+    "cv without test samples": regressor(["split 0 of cv, test", "no sample"], **FOLDS, cv=[([0, 1], [])]),
+    "cv that names a sample twice": regressor(["split 0 of cv, train", "twice"], **FOLDS, cv=[([0, 0], [1])]),
+    "cv that overlaps": regressor(["Split 0 of cv", "both"], **FOLDS, cv=[([0, 1], [1, 2])]),
+    "cv of another name": regressor(["cv", "'auto'", "'loo'"], **FOLDS, cv="loo"),
+    "cv out of range, weights of zero": regressor(
+        ["split 0 of cv, test", "0 to 299", "300"],
+        given={"sample_weight": (np.arange(300) > 9).astype(float)},
+        **FOLDS,
+        cv=[(np.arange(150), np.arange(150, 301))],
+    ),
+    "gamma spans": regressor(["y spans", "rescale"], given={"y": 1e20 * np.exp(y)}, loss="gamma"),
+    "tweedie spans": regressor(["y spans", "rescale"], given={"y": 1e20 * COUNTS}, loss="tweedie"),
+    "learning rates": regressor(["learning_rate", "[0.1, 0.2]"], learning_rate=[0.1, 0.2]),
+    "learning rate schedule": regressor(["learning_rate", "function"], learning_rate=lambda t: 0.1 / (1 + t)),
+    "callback without a call": regressor(["callbacks", "schedules are not supported"], callbacks=[object()]),
+    "loss of shape (n, 1)": regressor(["gradient_hessian (gradient)", "(1, 64)", "(64, 1)"], loss=OwnLoss("tall")),
+    "loss without Hessian": regressor(["gradient_hessian must return a pair"], loss=OwnLoss("no Hessian")),
+    "loss of the wrong sign": regressor(["opposite sign", "not the residual"], loss=OwnLoss("residual")),
+    "loss with a negative Hessian": regressor(["Hessian is -1", "negative"], loss=OwnLoss("concave")),
+    "loss that is not finite": regressor(["pointwise_loss is not finite"], loss=OwnLoss("infinite")),
+    "mean loss": regressor(["pointwise_loss", "(64,)", "()"], loss=OwnLoss("mean")),
+    "initial score of every sample": regressor(["initial_score", "(1,)", "(300,)"], loss=OwnLoss("start")),
     "labels of two kinds": classifier([], given={"y": np.array(["a", 1] * 150, dtype=object)}),
 }
 
@@ -103,6 +164,56 @@ def test_invalid_input_raises_an_error_that_names_it(case, monkeypatch):
     assert not grown, "the error must come before any tree"
     message = str(error.value)
     assert all(word in message for word in words), message
+
+
+def test_lone_surrogates_in_names_and_categories_are_rejected():
+    pd = pytest.importorskip("pandas")
+    named = pd.DataFrame(X, columns=["a\udcff", *"bcd"])
+    with pytest.raises(ValueError, match=r"name of column 'a\\udcff' .* lone surrogate.*; rename it"):
+        SCBoostRegressor(**FAST).fit(named, y)
+    categories = pd.DataFrame({"a": pd.Series(["\udcff", "b"] * 150, dtype=object)})
+    with pytest.raises(ValueError, match=r"category '\\udcff' of column 'a' .* lone surrogate"):
+        SCBoostRegressor(**FAST).fit(categories, y)
+
+
+def test_callbacks_of_other_libraries_are_rejected():
+    lightgbm = pytest.importorskip("lightgbm")
+    model = SCBoostRegressor(**FAST, callbacks=[lightgbm.reset_parameter(learning_rate=[0.1] * 8)])
+    with pytest.raises(TypeError, match=r"callback of another library.*schedules are not supported"):
+        model.fit(X, y)
+
+
+def test_masks_of_cv_are_the_indices_they_select():
+    first = np.arange(300) < 150
+    indices = [(np.flatnonzero(first), np.flatnonzero(~first)), (np.flatnonzero(~first), np.flatnonzero(first))]
+    masks = [(first, ~first), (~first, first)]
+    weight = np.r_[np.zeros(7), np.ones(293)]
+    for given in (None, weight):
+        a, b = (SCBoostRegressor(**FAST, **FOLDS, cv=cv).fit(X, y, given).predict(X) for cv in (indices, masks))
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("labels", [("0", "1"), (False, True), (2.0, 5.0), ("yes", "zebra")], ids=str)
+def test_class_weights_are_those_of_the_labels(labels):
+    given = np.array(labels)[y2]
+    by_label = SCBoostClassifier(**FAST, class_weight={labels[0]: 3.0}).fit(X2, given)
+    by_sample = SCBoostClassifier(**FAST).fit(X2, given, np.where(y2 == 0, 3.0, 1.0))
+    np.testing.assert_array_equal(by_label.predict_proba(X2), by_sample.predict_proba(X2))
+
+
+@pytest.mark.parametrize("form", ["ubj", "json"])
+def test_names_categories_and_labels_that_differ_by_nul_stay_apart(form, tmp_path):
+    pd = pytest.importorskip("pandas")
+    texts = np.where(X[:, 1] > 0, 0, 1)
+    table = pd.DataFrame({"a": pd.Series(texts).map({0: "x", 1: "x\0"}), "a\0": X[:, 0]})
+    labels = np.array(["l", "l\0"], dtype=object)[texts]
+    model = SCBoostClassifier(**FAST).fit(table, labels)
+    assert model.score(table, labels) == 1
+    model.save_model(tmp_path / f"model.{form}")
+    loaded = load_model(tmp_path / f"model.{form}")
+    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
+    assert loaded.predict(table).tolist() == labels.tolist()
+    assert loaded.feature_names_in_.tolist() == ["a", "a\0"]
 
 
 @pytest.mark.parametrize("cls", [SCBoostClassifier, SCBoostRegressor])

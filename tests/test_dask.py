@@ -1,5 +1,6 @@
 """Fits on a Dask cluster of two processes: the same model, lazy predictions, and an end with an error when it must."""
 
+import copy
 import os
 import signal
 import threading
@@ -62,6 +63,17 @@ def test_partitioning_does_not_change_the_model(client, chunk):
     np.testing.assert_allclose(probabilities.compute(), expected.predict_proba(X), atol=1e-6)
     np.testing.assert_array_equal(model.predict(dX).compute(), expected.predict(X))
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))  # rows in memory
+
+
+def test_seeds_are_drawn_as_in_a_local_fit(client):
+    X, y = rows(300)
+    dX, dy = da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150)
+    for state in (None, 3, np.random.RandomState(3)):
+        here, there = (copy.deepcopy(state) for _ in range(2))
+        for _ in range(2):  # a RandomState goes on, so that the second fit differs from the first
+            expected = local("SCBoostRegressor").set_params(random_state=here).fit(X, y).predict(X)
+            found = on_dask("SCBoostRegressor").set_params(random_state=there).fit(dX, dy).predict(X)
+            np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_tables_with_categories_validation_rows_and_empty_partitions(client):

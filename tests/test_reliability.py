@@ -268,6 +268,28 @@ def test_fits_in_threads_leave_blas_as_it_was():
         assert blas() == before
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_predictions_in_threads_survive_a_change_of_n_jobs(compiled, monkeypatch):
+    """One booster was told its number of threads while others predicted with it."""
+    model = SCBoostRegressor(**FAST).fit(X, y)
+    if not compiled:
+        monkeypatch.setattr(type(model.__fitted_model__().ensemble), "_prepared", lambda _: None)
+    wanted, found = model.predict(X), []
+
+    def predict():
+        found.extend(np.array_equal(model.predict(X), wanted) for _ in range(20))
+
+    threads = [threading.Thread(target=predict) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for n_jobs in [1, 2, 3] * 10:
+        model.set_params(n_jobs=n_jobs)
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80
+    assert all(found)
+
+
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 

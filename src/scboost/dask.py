@@ -26,6 +26,7 @@ from scboost._core.rules import check_distributed, check_parameters
 from scboost._engine.xgboost.collective import tracking
 from scboost._estimators import classifier, regressor
 from scboost._estimators.base import SCBoost
+from scboost._estimators.fitting import draw_seed
 from scboost._estimators.sharing import Outcome, Part, fit_part
 from scboost._runtime.communicator import WorkerError
 from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
@@ -111,8 +112,8 @@ class _OnDask(SCBoost):
         if self.warm_start:
             raise ValueError("warm_start=True needs the rows of one process; use callbacks=[Checkpoint(path)].")
         resume = None if resume_from is None else Path(resume_from).read_bytes()
-        if not isinstance(self.random_state, int | np.integer):  # one seed for all workers
-            local.set_params(random_state=int(np.random.default_rng().integers(2**31)))
+        if isinstance(self.random_state, np.random.RandomState):  # workers draw the seed from copies of it
+            draw_seed(self.random_state)
         training = _partitions(zip(_PARTS, (X, y, sample_weight), strict=True))
         validation = _partitions(
             (f"{name}_val", v) for name, v in zip(_PARTS, (X_val, y_val, sample_weight_val), strict=True)

@@ -16,7 +16,15 @@ def check_parameters(p: Parameters) -> None:
         raise ValueError(f"max_depth=None and max_leaves={p.max_leaves} leave trees without limit; set at least one.")
     for callback in p.callbacks or ():
         if not callable(callback):
-            raise TypeError(f"callbacks must be callables that take the estimator, got {callback!r}.")
+            raise TypeError(
+                f"callbacks must be functions of the estimator, got {callback!r}; callbacks of other libraries and "
+                "learning-rate schedules are not supported."
+            )
+        if getattr(callback, "__module__", "").startswith(("xgboost", "lightgbm", "catboost")):
+            raise TypeError(
+                f"{callback!r} is a callback of another library; pass a function of the estimator. Learning-rate "
+                "schedules are not supported: learning_rate is the same in every round."
+            )
     if p.weighting == "simplex" and p.weighting_data != "holdout":
         raise ValueError(
             f"weighting_data={p.weighting_data!r} needs weighting='nonnegative'; weights on the simplex are learnt on "
@@ -68,6 +76,8 @@ def check_request(p: Parameters, request: Request, strategy: Strategy) -> None:
         _check_folds(p, request, strategy)
     elif request.has_groups:
         raise ValueError("groups was given but no cross-validation is run; use n_estimators='auto'.")
+    if isinstance(p.cv, str) and p.cv != "auto":
+        raise ValueError(f"cv must be 'auto', a number of folds, a splitter or a list of (train, test), got {p.cv!r}.")
     if request.has_groups and isinstance(p.cv, str | Integral):
         raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={p.cv!r}.")
     if request.has_base and (p.warm_start or strategy.grows_folds or p.callbacks):

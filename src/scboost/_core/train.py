@@ -44,8 +44,8 @@ class TrainingData:
         Class labels, for messages; None for regression.
     groups : ndarray of shape (n,) or None
         Group labels for a splitter.
-    indices : ndarray of shape (n,) or None
-        Indices of the samples as the user counts them, if some were left out.
+    positions : ndarray of int or None
+        Position among the samples of each sample as the user counts them, -1 for those left out; None if none was.
     base : Ensemble or None
         A finished model to continue.
     resume : Training or None
@@ -56,7 +56,7 @@ class TrainingData:
     validation: Samples | None = None
     classes: npt.NDArray[Any] | None = None
     groups: npt.NDArray[Any] | None = None
-    indices: IntArray | None = None
+    positions: IntArray | None = None
     base: Ensemble | None = None
     resume: Training | None = None
 
@@ -215,7 +215,7 @@ def _make_folds(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
         seed=spec.settings.seed,
         all_needed=spec.strategy.weighting is not None,
         groups=data.groups,
-        indices=data.indices,
+        positions=data.positions,
         fallback=autotune.FOLDS,
         context=context,
     )

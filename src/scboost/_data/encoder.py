@@ -93,6 +93,8 @@ class Encoder:
         if table is None:
             return cls(_n_columns(X), sparse=sparse.issparse(X), rules=rules)
         known = None if like is None else like.categories
+        for name in table.feature_names or ():
+            _check_unicode(name, f"The name of column {name!r}")
         kinds = tuple(kind_of(name, column) for name, column in table)
         if known is not None and len(known) == len(kinds):
             categories, integer = known, like.integer_categories  # type: ignore[union-attr]
@@ -340,6 +342,8 @@ def _learn_categories(
         levels, codes = factorize(column)
         texts = _texts(name, levels)
         seen = np.unique(codes[codes >= 0])
+        for i in seen:
+            _check_unicode(texts[i], f"The category {texts[i]!r} of column {name!r}")
         categories.append(tuple(sorted(texts[i] for i in seen)))
         if len(seen) and all(_is_integer(levels[i]) for i in seen):
             integer.add(j)
@@ -378,6 +382,12 @@ def _texts(name: Hashable, levels: list[Any]) -> list[str]:
 def _text(value: Any) -> str:
     """Text of a category; 1.0 is 1, because a missing value turns integers into floats."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _check_unicode(text: str, what: str) -> None:
+    """Reject halves of surrogate pairs, which no file, table library or language of an export can hold."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"{what} is not valid Unicode: it has a lone surrogate, as undecodable bytes give; rename it.")
 
 
 def _is_integer(value: Any) -> bool:

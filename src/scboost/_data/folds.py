@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def make_folds(
     seed: int,
     all_needed: bool,
     groups: npt.NDArray[Any] | None,
-    indices: IntArray | None,
+    positions: IntArray | None,
     fallback: int,
     context: Context,
 ) -> Folds:
@@ -147,15 +147,15 @@ def make_folds(
         Whether no fold may be empty.
     groups : ndarray of shape (n,) or None
         For splitters that need them.
-    indices : ndarray of shape (n,) or None
-        Indices of the samples by which an iterable counts them; 0, 1, 2, ... if not given.
+    positions : ndarray of int or None
+        Position of each sample that an iterable counts, -1 for those left out; 0, 1, 2, ... if not given.
     fallback : int
         Number of folds for ``cv="auto"`` where a class has too few samples.
     context : Context
         Context of the fit.
     """
     if not isinstance(cv, str | int | np.integer):
-        return _given_folds(cv, samples, groups, indices)
+        return _given_folds(cv, samples, groups, positions)
     smallest = min(count_distinct(samples, n_classes, context))
     if cv == "auto" and smallest < n_folds:
         n_folds, n_used = min(n_folds, fallback), min(n_used, fallback)
@@ -169,14 +169,48 @@ def make_folds(
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in used]
 
 
-def _given_folds(cv: Any, samples: Samples, groups: npt.NDArray[Any] | None, indices: IntArray | None) -> Folds:
+def _given_folds(cv: Any, samples: Samples, groups: npt.NDArray[Any] | None, positions: IntArray | None) -> Folds:
+    """Return the splits of a splitter or of an iterable, checked."""
     if hasattr(cv, "split"):
-        splits = cv.split(np.zeros((len(samples), 1)), samples.y, groups)
-    elif indices is None:
-        splits = cv
-    else:
-        splits = [[np.flatnonzero(np.isin(indices, part)) for part in split] for split in cv]
-    return [(np.asarray(train), np.asarray(held_out)) for train, held_out in splits]
+        cv, positions = cv.split(np.zeros((len(samples), 1)), samples.y, groups), None
+    positions = np.arange(len(samples)) if positions is None else positions
+    folds = []
+    for i, split in enumerate(cv):
+        if not isinstance(split, Sequence | np.ndarray) or isinstance(split, str) or len(split) != 2:
+            raise ValueError(f"Split {i} of cv must be a pair (train, test) of indices, got {split!r:.80}.")
+        parts = [
+            _checked_indices(part, f"split {i} of cv, {name}", positions)
+            for name, part in zip(("train", "test"), split, strict=True)
+        ]
+        if len(np.intersect1d(parts[0], parts[1])):
+            raise ValueError(f"Split {i} of cv has samples in both its training and its test set.")
+        folds.append((parts[0], parts[1]))
+    if not folds:
+        raise ValueError(f"cv={cv!r:.80} has no splits; at least one (train, test) is needed.")
+    return folds
+
+
+def _checked_indices(part: Any, name: str, positions: IntArray) -> IntArray:
+    """Return indices or a mask, as the user counts samples, as positions of samples."""
+    n, indices = len(positions), np.asarray(part)
+    if indices.dtype == bool and indices.shape == (n,):
+        indices = np.flatnonzero(indices)
+    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+        raise ValueError(
+            f"Indices of {name}, must be integers in one dimension or a mask of the {n} samples, got dtype "
+            f"{indices.dtype} and shape {indices.shape}."
+        )
+    outside = indices[(indices < 0) | (indices >= n)]
+    if outside.size:
+        raise ValueError(f"Indices of {name}, must be from 0 to {n - 1}, got {outside[0]}.")
+    indices = indices.astype(np.intp)
+    if len(np.unique(indices)) < len(indices):
+        raise ValueError(f"Indices of {name}, name a sample twice; use sample_weight for repeated samples.")
+    kept = positions[indices]
+    kept = np.asarray(kept[kept >= 0])
+    if not len(kept):
+        raise ValueError(f"Indices of {name}, name no sample of positive weight.")
+    return kept
 
 
 def class_indices(samples: Samples, n_classes: int) -> IntArray | None:

@@ -243,10 +243,25 @@ def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
     native = column.to_native()
     if column.implementation.is_pandas_like():
         factor = native.astype("category").cat
-        return list(factor.categories), factor.codes.to_numpy().astype(np.intp)
+        levels, codes = list(factor.categories), factor.codes.to_numpy().astype(np.intp)
+        return (levels, codes) if column.dtype == nw.Categorical else _without_merged(native, levels, codes)
     if column.implementation.is_polars():
         return _factorize_polars(native)
     return _factorize_arrow(native)
+
+
+def _without_merged(
+    column: Any, levels: list[Any], codes: npt.NDArray[np.intp]
+) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    """Return a factorization of strings by pandas, made again if it merged some: pandas compares up to a NUL."""
+    values, present = column.to_numpy(dtype=object), codes >= 0
+    if np.array_equal(values[present], np.array([*levels, None], dtype=object)[codes[present]]):
+        return levels, codes
+    own: dict[Any, int] = {}
+    again = [
+        own.setdefault(value, len(own)) if is_value else -1 for value, is_value in zip(values, present, strict=True)
+    ]
+    return list(own), np.array(again, dtype=np.intp)
 
 
 def _factorize_polars(column: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:

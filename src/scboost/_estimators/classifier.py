@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -207,10 +207,18 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             counts = np.bincount(samples.y.astype(np.intp), weights=samples.weight, minlength=len(classes))
             totals = communicator.sum(counts.astype(np.float64))
             return np.asarray(totals.sum() / (len(totals) * totals))
-        weights = compute_class_weight(self.class_weight, classes=classes, y=classes)
-        if not (np.isfinite(weights) & (weights > 0)).all():
-            raise ValueError(f"class_weight must be positive for every class, got {self.class_weight!r}.")
-        return np.asarray(weights)
+        labels = classes.tolist()
+        missing = [label for label in labels if label not in self.class_weight]
+        unknown = [key for key in self.class_weight if key not in labels]
+        if missing and unknown:
+            raise ValueError(
+                f"class_weight has no weight for the labels {missing} of y, but has the keys {unknown}, which are no "
+                "labels; keys must be labels, of the same type. Labels that are left out have weight 1."
+            )
+        weights = [self.class_weight.get(label, 1.0) for label in labels]
+        if not all(isinstance(weight, Real) and 0 < float(weight) < np.inf for weight in weights):
+            raise ValueError(f"class_weight must be a positive number for every class, got {self.class_weight!r}.")
+        return np.array(weights, dtype=np.float64)
 
     def _validation_samples(
         self,

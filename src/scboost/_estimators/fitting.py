@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from scboost._arrays import ArrayLike
+from scboost._arrays import ArrayLike, IntArray
 from scboost._core.losses import Loss
 from scboost._core.parameters import Parameters, Request
 from scboost._core.rules import check_batch_arguments, check_metric_is_used, check_parameters, check_request
@@ -62,8 +62,8 @@ class FitArguments:
         As in ``fit``.
     base : FitMixin or None
         A fitted estimator to continue.
-    indices : ndarray of shape (n_samples,) or None
-        Indices of the samples as the user counts them, if samples of weight 0 were left out.
+    positions : ndarray of int or None
+        Position in X of each sample as the user counts them, -1 for those of weight 0; None if none was left out.
     """
 
     X: ArrayLike
@@ -74,7 +74,7 @@ class FitArguments:
     sample_weight_val: ArrayLike | None = None
     groups: ArrayLike | None = None
     base: FitMixin | None = None
-    indices: Any = None
+    positions: IntArray | None = None
 
     @property
     def base_model(self) -> FittedModel | None:
@@ -83,10 +83,10 @@ class FitArguments:
 
     def without_weightless(self, communicator: Communicator) -> FitArguments:
         """Leave out samples of weight 0."""
-        X, y, weight, groups, indices = without_weightless(
+        X, y, weight, groups, positions = without_weightless(
             self.X, self.y, self.sample_weight, self.groups, communicator
         )
-        return replace(self, X=X, y=y, sample_weight=weight, groups=groups, indices=indices)
+        return replace(self, X=X, y=y, sample_weight=weight, groups=groups, positions=positions)
 
 
 class FitMixin(ABC):
@@ -178,11 +178,11 @@ class FitMixin(ABC):
             parameters, context = replace(parameters, n_jobs=1), replace(context, threads=SERIAL)
         with agreed(communicator):
             validation = self._given_validation(given, encoder, target, communicator)
-        seed = communicator.gather(_seed(self.random_state))[0]
+        seed = communicator.gather(draw_seed(self.random_state))[0]
         seed = seed if resume is None else resume.training.settings.seed
         engine = self._engine_name(given, context)
         spec = self._make_spec(parameters, strategy, encoder, target, seed, engine, context)
-        data = TrainingData(target.samples, validation, target.classes, indices=given.indices)
+        data = TrainingData(target.samples, validation, target.classes, positions=given.positions)
         if given.base is not None:
             if type(given.base) is not type(self):
                 raise ValueError(f"init_model is a {type(given.base).__name__}; this is a {type(self).__name__}.")
@@ -350,7 +350,7 @@ class FitMixin(ABC):
             raise KeyboardInterrupt(f"the model keeps the {n_rounds} rounds finished so far")
 
 
-def _seed(random_state: int | np.random.RandomState | None) -> int:
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """Return the seed of a fit; None is a fixed one, so that fits repeat by default."""
     if random_state is None:
         random_state = 0

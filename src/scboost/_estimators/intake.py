@@ -82,8 +82,9 @@ def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:
 def without_weightless(
     X: Any, y: Any, sample_weight: Any, groups: Any, communicator: Communicator
 ) -> tuple[Any, Any, Any, Any, IntArray | None]:
-    """Leave out rows of weight 0, so that not even their categories are learnt, and return the numbers of the others.
+    """Leave out samples of weight 0, so that not even their categories are learned.
 
+    The last result is the new position of each sample, -1 for those left out; None if none was left out.
     What is not in order is returned as it is: :func:`make_samples` says what is wrong with it.
     """
     weight = np.asarray(sample_weight) if sample_weight is not None else np.ones(1)
@@ -95,7 +96,9 @@ def without_weightless(
     if len(kept) < 2 and communicator.size == 1:
         raise ValueError(f"sample_weight is positive for {len(kept)} of {len(weight)} rows; at least 2 need weight.")
     X, y, groups = (None if given is None else _safe_indexing(given, kept) for given in (X, y, groups))
-    return X, y, weight[kept], groups, kept
+    positions = np.full(len(weight), -1, dtype=np.intp)
+    positions[kept] = np.arange(len(kept))
+    return X, y, weight[kept], groups, positions
 
 
 # Weights are float32 in XGBoost, and so are their products with gradients.

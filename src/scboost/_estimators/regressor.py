@@ -24,7 +24,9 @@ from scboost._core.losses import (
     QuantilesLoss,
     SquaredLoss,
     TweedieLoss,
+    is_built_in,
 )
+from scboost._core.losses.checks import check_loss
 from scboost._core.statistics import weighted_quantile
 from scboost._data.samples import Samples
 from scboost._engine.interface import Regressor
@@ -191,6 +193,8 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
             )
         with agreed(communicator):
             loss.check_target(samples.y, "y")
+            if not is_built_in(loss):
+                check_loss(loss, samples.y, samples.weight)
         if self.loss in ("poisson", "tweedie") and not communicator.sum(samples.y.sum()):
             raise ValueError(
                 f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."

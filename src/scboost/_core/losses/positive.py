@@ -92,6 +92,7 @@ class TweedieLoss(_LogMeanLoss):
     def check_target(self, y: FloatArray, name: str) -> None:
         if (y < 0).any():
             raise ValueError(f"loss='tweedie' needs {name} >= 0, got {y.min():g}.")
+        check_range(y, name)
 
     def gradient_hessian(self, y: FloatArray, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         up, down = _tweedie_terms(y, raw, self.power)
@@ -112,6 +113,7 @@ class GammaLoss(TweedieLoss):
     def check_target(self, y: FloatArray, name: str) -> None:
         if (y <= 0).any():
             raise ValueError(f"loss='gamma' needs {name} > 0, got {y.min():g}.")
+        check_range(y, name)
 
     def pointwise_loss(self, y: FloatArray, raw: FloatArray) -> FloatArray:
         return np.asarray(y * np.exp(-raw[0]) + raw[0])

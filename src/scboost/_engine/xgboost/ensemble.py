@@ -71,12 +71,11 @@ class TreeEnsemble(Ensemble):
         self._forget_boosters()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_booster": None, "_centred": None, "_predictor": None}
+        return {**self.__dict__, "_booster": None, "_centred": {}, "_predictor": None}
 
     def _forget_boosters(self) -> None:
         self._booster: xgboost.Booster | None = None
-        self._centred: xgboost.Booster | None = None  # the same without the intercept
-        self._centred_threads: int | None = None
+        self._centred: dict[int, xgboost.Booster] = {}  # the same without the intercept, by number of threads
         self._predictor: TreePredictor | None = None  # the trees of the centred model
 
     def _prepared(self) -> TreePredictor | None:
@@ -124,12 +123,10 @@ class TreeEnsemble(Ensemble):
     def centred_booster(self, n_jobs: int = 1) -> xgboost.Booster:
         """Return the native model without the intercept; 0 threads are all."""
         n_jobs = usable_threads(n_jobs)
-        if self._centred is None:
-            self._centred, self._centred_threads = self.centred_document().booster(n_jobs), n_jobs
-        elif self._centred_threads != n_jobs:  # XGBoost takes longer to be told than to predict a few rows
-            self._centred.set_param({"nthread": n_jobs})
-            self._centred_threads = n_jobs
-        return self._centred
+        booster = self._centred.get(n_jobs)
+        if booster is None:  # one for each number: telling a booster while another thread predicts with it is a race
+            booster = self._centred[n_jobs] = self.centred_document().booster(n_jobs)
+        return booster
 
     def leaf_values(self) -> FloatArray:
         """Leaf values before the weights, tree by tree, of the trees in the native model."""
