@@ -81,6 +81,29 @@ def test_shap_values_unlike_those_of_xgboost_would_be_found(monkeypatch):
         fuzz.judge(counts, document.with_learner(attributes=attributes).encode(), sealed=True)
 
 
+@pytest.mark.parametrize("number", ["[]", "nan", "1_0", " 1", "", 1, None])
+def test_parameters_that_xgboost_cannot_read_are_refused(number):
+    """Found by mutant 216145 of seed 1: accepted here, refused by XGBoost."""
+    quantiles = next(original for original in fuzz.originals() if original.name == "quantiles")
+    document = Document.decode(quantiles.files[0])
+    objective = {**document.learner["objective"], "reg_loss_param": {"scale_pos_weight": number}}
+    document = document.with_learner(objective=objective)
+    attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
+    data = document.with_learner(attributes=attributes).encode()
+    assert fuzz.judge(quantiles, data, sealed=True) == "refused"
+
+
+@pytest.mark.parametrize(("n_features", "outcome"), [(2**31 - 1, "refused"), (10**6, "sound")])
+def test_files_of_millions_of_features_are_compared_on_sparse_samples_and_of_billions_refused(
+    binary, n_features, outcome
+):
+    document = Document.decode(binary.files[0])
+    parameters = {**document.learner["learner_model_param"], "num_feature": str(n_features)}
+    document = document.with_learner(learner_model_param=parameters)
+    attributes = {**document.attributes, "scboost_checksum": file.checksum(document)}
+    assert fuzz.judge(binary, document.with_learner(attributes=attributes).encode(), sealed=True) == outcome
+
+
 def test_an_unknown_failure_is_a_violation(binary, monkeypatch):
     monkeypatch.setattr(file, "parse", lambda _: 1 / 0)
     assert fuzz.one(0, 0, [binary])[1].startswith("violation: ZeroDivisionError")

@@ -47,6 +47,7 @@ KINDS = ("bytes", "values", "structure", "own", "meaning")
 MEMORY = 3 << 30  # bytes that a worker may address beyond what it starts with
 SECONDS = 30  # that one mutant may compute; it may wait 20 times as long, on a machine that is busy or suspends it
 CHUNK = 500
+MOST_DENSE = 10_000  # features of dense samples
 
 NUMBERS = [0, 1, -1, 2, 127, 255, 65536, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53, 2**63 - 1, -(2**63)]
 FLOATS = [0.0, -0.0, 1e-45, 1e300, -1e300, float("inf"), float("-inf"), float("nan"), 0.1]
@@ -358,7 +359,7 @@ class Reading:
         self.native.load_model(bytearray(data))
         document = Document.decode(data)
         if rows is None:
-            self.X = np.random.default_rng(1).normal(size=(20, document.n_features)).astype(np.float32)
+            self.X = _random_samples(document)
         else:
             self.X = encode_features(model, rows)
         self._matrix = xgboost.DMatrix(self.X, nthread=1)
@@ -377,6 +378,16 @@ class Reading:
         tolerance = 1e-5 * (self.size if size is None else size)
         same = np.allclose(found, wanted.reshape(found.shape), rtol=0, atol=tolerance, equal_nan=True)
         assert same, f"{what}: XGBoost reads another model"  # noqa: S101
+
+
+def _random_samples(document: Document) -> Any:
+    """Return samples of a model's own width; sparse ones where dense ones would not fit into memory."""
+    rng = np.random.default_rng(1)
+    if document.n_features <= MOST_DENSE:
+        return rng.normal(size=(20, document.n_features)).astype(np.float32)
+    used = np.unique(np.concatenate([tree["split_indices"] for tree in document.trees]))
+    entries = rng.normal(size=20 * len(used)).astype(np.float32), np.tile(used, 20), np.arange(21) * len(used)
+    return sparse.csr_matrix(entries, shape=(20, document.n_features))
 
 
 def _judge_scores(reading: Reading) -> None:

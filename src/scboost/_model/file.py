@@ -62,6 +62,7 @@ _RENAMED = {
     "weight_pull": "weight_ridge",
     "weighting_rows": "weighting_data",
 }
+_MOST_FEATURES = 1 << 26  # memory of importances and of a sample's values is proportional to their number
 _RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
 
 
@@ -280,6 +281,7 @@ class _Reader:
 
     def _encoder(self, fitted: dict[str, Any]) -> Encoder:
         d, names = self._document.n_features, tuple(self._document.learner["feature_names"]) or None
+        require(d <= _MOST_FEATURES, f"it has {d} features")
         if self._own["schema"] == 1:
             n_features, stored = fitted["n_features_in_"], fitted.get("feature_names_in_")
             require(type(n_features) is int and n_features == d, f"n_features_in_ is not {d}")

@@ -42,6 +42,13 @@ _DEEPEST = 4096  # levels of a tree; SHAP values recurse, and take memory by the
 _COVER_TOLERANCE = 1e-5  # relative; float32 sums of covers differ by 1e-7
 _MOST_OUTPUTS = 10_000  # of a model with fewer trees than outputs
 _CATEGORICAL = 1  # split type
+# Parameters of objectives that are one number.
+_OBJECTIVE_NUMBERS = {
+    "reg_loss_param": "scale_pos_weight",
+    "poisson_regression_param": "max_delta_step",
+    "tweedie_regression_param": "tweedie_variance_power",
+    "pseudo_huber_param": "huber_slope",
+}
 
 
 class UnsupportedError(ValueError):
@@ -148,6 +155,9 @@ def _check_learner(document: Document) -> tuple[int, int]:
     if "softmax_multiclass_param" in objective:
         stated = _integer(objective["softmax_multiclass_param"]["num_class"], "num_class", 0, _LARGEST)
         _require(stated == n_classes, f"the objective has {stated} classes, the model {n_classes}")
+    for group, name in _OBJECTIVE_NUMBERS.items():
+        if group in objective:
+            _check_number(objective[group][name], name)
     n_outputs = max(n_classes, n_targets, 1)
     _check_base_score(parameters["base_score"], n_outputs)
     return d, n_outputs
@@ -207,6 +217,16 @@ def _check_base_score(text: Any, K: int) -> None:
         raise _UnsoundError(f"base_score {text!r} is not made of numbers") from error
     _require(len(values) in {1, K}, f"base_score has {len(values)} numbers for {K} outputs")
     _require(bool(np.isfinite(values).all()), f"base_score {text!r} is not finite")
+
+
+def _check_number(text: Any, name: str) -> None:
+    """Check a number that XGBoost stores as text and refuses to load if it cannot read it."""
+    _require(isinstance(text, str) and len(text) < 64, f"{name} is not a text")
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise _UnsoundError(f"{name} {text!r} is not a number") from error
+    _require(bool(np.isfinite(value)) and "_" not in text and text == text.strip(), f"{name} {text!r} is not a number")
 
 
 def _check_tree(tree: Any, d: int, table_sizes: IntArray | None) -> int:
