@@ -237,9 +237,7 @@ def numbers(column: Series) -> FloatArray:
 def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
     """Distinct values of a categorical column, and the position of each row's value among them (-1 if missing)."""
     if isinstance(column, np.ndarray):
-        codes: dict[Any, int] = {}
-        places = [-1 if is_missing(value) else codes.setdefault(value, len(codes)) for value in column]
-        return list(codes), np.array(places, dtype=np.intp)
+        return _factorize_array(column)
     native = column.to_native()
     if column.implementation.is_pandas_like():
         factor = native.astype("category").cat
@@ -250,6 +248,12 @@ def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
     return _factorize_arrow(native)
 
 
+def _factorize_array(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    codes: dict[Any, int] = {}
+    places = [-1 if is_missing(value) else codes.setdefault(value, len(codes)) for value in values]
+    return list(codes), np.array(places, dtype=np.intp)
+
+
 def _without_merged(
     column: Any, levels: list[Any], codes: npt.NDArray[np.intp]
 ) -> tuple[list[Any], npt.NDArray[np.intp]]:
@@ -257,11 +261,7 @@ def _without_merged(
     values, present = column.to_numpy(dtype=object), codes >= 0
     if np.array_equal(values[present], np.array([*levels, None], dtype=object)[codes[present]]):
         return levels, codes
-    own: dict[Any, int] = {}
-    again = [
-        own.setdefault(value, len(own)) if is_value else -1 for value, is_value in zip(values, present, strict=True)
-    ]
-    return list(own), np.array(again, dtype=np.intp)
+    return _factorize_array(values)
 
 
 def _factorize_polars(column: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
