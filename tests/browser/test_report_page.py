@@ -10,11 +10,13 @@ from sklearn.datasets import make_classification
 import scboost
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: make test-browser")
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+Select = pytest.importorskip("selenium.webdriver.support.select").Select
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 if not (CHROMIUM and DRIVER):
     pytest.skip("Chromium and its driver are not installed: make test-browser", allow_module_level=True)
 
-TABS = ["overview", "trees", "redundancy", "calibration", "features"]
+TABS = ["overview", "performance", "errors", "calibration", "features", "data", "fitting", "trees", "redundancy"]
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +79,9 @@ def test_tabs_select_their_section_by_click_and_arrow_key(opened):
         by_id(driver, f"tab-{tab}").click()
         assert shown(driver) == [tab]
     by_id(driver, "tab-overview").send_keys("\ue014")  # arrow to the right
-    assert shown(driver) == ["trees"]
-    assert driver.switch_to.active_element.get_attribute("id") == "tab-trees"
-    by_id(driver, "tab-trees").send_keys("\ue012\ue012")  # and around, to the left
+    assert shown(driver) == ["performance"]
+    assert driver.switch_to.active_element.get_attribute("id") == "tab-performance"
+    by_id(driver, "tab-performance").send_keys("\ue012\ue012")  # and around, to the left
     assert driver.get_log("browser") == []
 
 
@@ -96,6 +98,33 @@ def test_the_slider_shows_the_number_of_trees_and_the_call(opened):
     assert by_id(driver, "trees-kept-words").text.startswith("60 of 60 trees.")
     moved = [mark.get_attribute("x1") for mark in driver.find_elements("css selector", ".mark")]
     assert all(float(new) > float(old) for old, new in zip(marks, moved, strict=True))
+
+
+def test_the_threshold_slider_shows_counts_and_the_call(opened):
+    driver = opened(1400)
+    by_id(driver, "tab-performance").click()
+    threshold = by_id(driver, "threshold")
+
+    def counts():
+        return [int(by_id(driver, f"threshold-{name}").text.replace(",", "")) for name in ("tp", "fp", "fn", "tn")]
+
+    threshold.send_keys("\ue011")  # home: every sample is assigned to the class
+    tp, fp, fn, tn = counts()
+    assert (tp + fp, fn, tn) == (600, 0, 0)
+    threshold.send_keys("\ue010")  # end
+    assert by_id(driver, "threshold-call").text == "model.predict_proba(X)[:, 1] >= 1.00"
+    assert sum(counts()) == 600
+    Select(by_id(driver, "threshold-class")).select_by_index(0)
+    assert by_id(driver, "threshold-call").text == "model.predict_proba(X)[:, 0] >= 1.00"
+    assert driver.get_log("browser") == []
+
+
+def test_the_heat_map_follows_the_color_scheme(opened):
+    for scheme, expected in (("light", "none"), ("dark", "invert(1) hue-rotate(180deg)")):
+        driver = opened(1400, scheme=scheme)
+        by_id(driver, "tab-redundancy").click()
+        image = driver.find_element("css selector", "#part-redundancy svg image")
+        assert image.value_of_css_property("filter") == expected
 
 
 def test_charts_show_the_values_under_the_pointer(opened):
@@ -152,5 +181,15 @@ def test_the_report_displays_itself_in_a_notebook(driver, tmp_path):
     driver.switch_to.frame(0)
     by_id(driver, "tab-redundancy").click()
     assert shown(driver) == ["redundancy"]
+    heights = {}
+    for tab in ("redundancy", "fitting"):
+        by_id(driver, f"tab-{tab}").click()
+        content = driver.execute_script("return document.body.offsetHeight")
+        driver.switch_to.default_content()
+        frame = driver.find_element("css selector", "iframe")
+        WebDriverWait(driver, 5).until(lambda _, frame=frame, content=content: frame.size["height"] == content + 8)
+        heights[tab] = content
+        driver.switch_to.frame(0)
+    assert heights["fitting"] < heights["redundancy"]
     driver.switch_to.default_content()
     assert driver.get_log("browser") == []

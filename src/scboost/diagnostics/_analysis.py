@@ -9,16 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import ArrayLike, IntArray
-from scboost.diagnostics._calibration import Calibration, compute_calibration
+from scboost.diagnostics._calibration import Calibration, compute_calibration, compute_class_calibration
 from scboost.diagnostics._frontier import Frontier, compute_frontier
 from scboost.diagnostics._importance import Importance, compute_importance
-from scboost.diagnostics._predictions import Predictions, predict_from_margin
+from scboost.diagnostics._predictions import Predictions
 from scboost.diagnostics._redundancy import RedundancyReport, make_report
-from scboost.diagnostics._registry import read_ensemble
 from scboost.diagnostics._scores import Score, compute_scores
 from scboost.diagnostics._statistics import matrix_statistics
+from scboost.diagnostics._subject import Subject, unwrap
 from scboost.diagnostics._target import check_length
-from scboost.diagnostics._tree_matrix import BLOCK_SIZE, EnsembleReader, TreeMatrix, take_samples
+from scboost.diagnostics._tree_matrix import BLOCK_SIZE, TreeMatrix, take_samples
+from scboost.diagnostics.sections.classes import Classification, evaluate_classes
+from scboost.diagnostics.sections.comparison import Comparison, baseline_scores, compare_models
+from scboost.diagnostics.sections.cost import Cost, measure_cost
+from scboost.diagnostics.sections.data import DataSummary, summarize_data
+from scboost.diagnostics.sections.effects import MAX_EFFECT_CLASSES, MAX_EFFECTS, Effect, compute_effects
+from scboost.diagnostics.sections.errors import Errors, find_errors
+from scboost.diagnostics.sections.explanations import Explanation, choose_samples, explain
+from scboost.diagnostics.sections.fitting import Fitting, describe_fit
+from scboost.diagnostics.sections.residuals import Residuals, evaluate_residuals
 
 MAX_SAMPLES = 20_000
 """Samples used by a report at most."""
@@ -40,6 +49,8 @@ class ModelFacts:
         Class labels in the order of the model; empty for regression.
     parameters : dict of str to str
         Parameters that differ from their defaults.
+    wrappers, notes : tuple of str
+        Class names of what wraps the ensemble, and what a reader should know of it.
     """
 
     name: str
@@ -50,6 +61,8 @@ class ModelFacts:
     n_features: int
     classes: list[str]
     parameters: dict[str, str]
+    wrappers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,14 +75,29 @@ class Analysis:
     n_samples, n_samples_given : int
         Samples used, and samples given.
     redundancy : RedundancyReport
-    scores, training_scores : list of Score
-        On the samples and on the training samples; empty without targets.
+    scores, training_scores, baseline_scores : list of Score
+        On the samples, on the training samples, and of a constant prediction; empty without targets.
     class_counts : ndarray of shape (n_classes,)
         Samples of each class; empty for regression and without y.
+    data : DataSummary
+    classification : Classification or None
+        None for regression and without y.
+    residuals : Residuals or None
+        None for classification and without y.
+    errors : Errors or None
+        None without y.
     calibration : Calibration or None
+    class_calibration : list of Calibration
+        Of the classes of ``classification``; empty for at most two classes.
     frontier : Frontier or None
         None without y, or if the raw score is not on the scale of y.
     importance : Importance
+    effects : list of Effect
+    explanations : list of Explanation
+    fitting : Fitting
+    cost : Cost
+    comparison : Comparison or None
+        None without a second model.
     constant_trees : list of int
         Indices of trees that predict the same for every sample, or have weight zero.
     """
@@ -80,10 +108,21 @@ class Analysis:
     redundancy: RedundancyReport
     scores: list[Score]
     training_scores: list[Score]
+    baseline_scores: list[Score]
     class_counts: IntArray
+    data: DataSummary
+    classification: Classification | None
+    residuals: Residuals | None
+    errors: Errors | None
     calibration: Calibration | None
+    class_calibration: list[Calibration]
     frontier: Frontier | None
     importance: Importance
+    effects: list[Effect]
+    explanations: list[Explanation]
+    fitting: Fitting
+    cost: Cost
+    comparison: Comparison | None
     constant_trees: list[int]
 
     @property
@@ -93,72 +132,146 @@ class Analysis:
         return float(counts.max() / counts.sum()) if len(counts) else float("nan")
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of a report; see :func:`scboost.report`."""
+
+    name: str | None = None
+    compare: object = None
+    measure_speed: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """Samples with the predictions of the trees, and of the model where targets are known."""
+
+    X: Any
+    rows: IntArray
+    trees: TreeMatrix
+    predictions: Predictions | None
+
+
 def analyze(
-    model: object,
-    X: Any,
-    y: ArrayLike | None,
-    X_train: Any,
-    y_train: ArrayLike | None,
-    *,
-    name: str | None,
-    seed: int,
+    model: object, X: Any, y: ArrayLike | None, X_train: Any, y_train: ArrayLike | None, options: Options
 ) -> Analysis:
     """Compute all results; the arguments are those of :func:`scboost.report`."""
-    reader = read_ensemble(model)
-    X = reader.check(X)
+    subject, seed = unwrap(model), options.seed
+    reader = subject.reader
+    X = subject.check(X)
     n_given = int(X.shape[0])
     target = None if y is None else check_length(y, n_given)
     rng = np.random.default_rng(seed)
-    X, target = _subsample(X, target, max(1, min(MAX_SAMPLES, _MAX_VALUES // len(reader.column_weights))), rng)
-    trees = reader.matrix(X, np.float32, BLOCK_SIZE)
-    predictions = None if target is None else _predict(model, X, target, trees)
-    comparable = target if trees.on_target_scale else None
-    training_scores: list[Score] = []
-    if y_train is not None and target is not None:
-        X_some, y_some = reader.check(X_train), np.asarray(y_train)
-        X_some, y_some = _subsample(X_some, check_length(y_some, X_some.shape[0]), MAX_SAMPLES, rng)
-        in_training = _predict(model, X_some, y_some, reader.matrix(X_some, np.float32, BLOCK_SIZE))
-        training_scores = compute_scores(in_training, seed)
-    redundancy = make_report(matrix_statistics(trees, comparable), type(model).__name__ if name is None else name)
+    size = max(1, min(MAX_SAMPLES, _MAX_VALUES // len(reader.column_weights)))
+    here = _evaluate(subject, X, target, size, rng)
+    training = None
+    if X_train is not None:
+        X_train = subject.check(X_train)
+        known = None if y_train is None or target is None else check_length(y_train, X_train.shape[0])
+        training = _evaluate(subject, X_train, known, size, rng)
+    predictions, trees = here.predictions, here.trees
+    comparable = None if target is None or not trees.on_target_scale else target[here.rows]
+    name = type(subject.ensemble).__name__ if options.name is None else options.name
+    redundancy = make_report(matrix_statistics(trees, comparable), name)
     counts = _class_counts(trees, predictions)
+    facts = _facts(subject, redundancy, len(counts))
+    frontier = None
+    if comparable is not None:
+        frontier = compute_frontier(subject.ensemble, subject.transform(here.X), comparable, trees, rng)
+    importance = compute_importance(subject, here.X, None if target is None else target[here.rows], rng)
+    detail = _Detail(subject, here, facts, importance)
+    classification = _evaluate_classes(predictions, len(counts))
+    y_codes = None if training is None or training.predictions is None else training.predictions.target
     return Analysis(
-        facts=_facts(model, reader, redundancy, len(counts)),
-        n_samples=int(X.shape[0]),
+        facts=facts,
+        n_samples=len(here.rows),
         n_samples_given=n_given,
         redundancy=redundancy,
         scores=[] if predictions is None else compute_scores(predictions, seed),
-        training_scores=training_scores,
+        training_scores=(
+            [] if training is None or training.predictions is None else compute_scores(training.predictions, seed)
+        ),
+        baseline_scores=[] if predictions is None else baseline_scores(predictions, len(counts), y_codes, seed),
         class_counts=counts,
+        data=summarize_data(here.X, detail.names, None if training is None else training.X),
+        classification=classification,
+        residuals=(None if predictions is None or predictions.is_classifier else evaluate_residuals(predictions, seed)),
+        errors=detail.errors(),
         calibration=None if predictions is None else compute_calibration(predictions, seed),
-        frontier=None if comparable is None else compute_frontier(model, X, comparable, trees, rng),
-        importance=compute_importance(model, X, comparable, reader, rng),
+        class_calibration=(
+            []
+            if predictions is None or classification is None
+            else compute_class_calibration(predictions, [scores.k for scores in classification.classes], seed)
+        ),
+        frontier=frontier,
+        importance=importance,
+        effects=detail.effects(rng),
+        explanations=detail.explanations(rng),
+        fitting=describe_fit(subject, _staged_input(here), None if training is None else _staged_input(training)),
+        cost=measure_cost(model, here.X, measure_speed=options.measure_speed),
+        comparison=_compare(subject, here, options),
         constant_trees=_constant_trees(trees),
     )
 
 
-def _subsample(X: Any, y: Any, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return at most ``size`` samples, in their order."""
+def _evaluate(subject: Subject, X: Any, y: npt.NDArray[Any] | None, size: int, rng: np.random.Generator) -> _Evaluated:
+    """Predict at most ``size`` samples, in their order."""
     n = int(X.shape[0])
-    if n <= size:
-        return X, y
-    rows = np.sort(rng.choice(n, size, replace=False))
-    return take_samples(X, rows), None if y is None else y[rows]
+    rows = np.arange(n) if n <= size else np.sort(rng.choice(n, size, replace=False))
+    X = X if n <= size else take_samples(X, rows)
+    trees = subject.reader.matrix(subject.transform(X), np.float32, BLOCK_SIZE)
+    predictions = None if y is None else subject.predictions(X, y[rows], trees.margin())
+    return _Evaluated(X, rows, trees, predictions)
 
 
-class _Predictor(Protocol):
-    def predict(self, X: Any, /) -> Any: ...
+def _staged_input(samples: _Evaluated) -> tuple[TreeMatrix, Predictions] | None:
+    return None if samples.predictions is None else (samples.trees, samples.predictions)
+
+
+def _evaluate_classes(predictions: Predictions | None, n_classes: int) -> Classification | None:
+    if predictions is None or not predictions.is_classifier:
+        return None
+    return evaluate_classes(predictions, n_classes)
+
+
+def _compare(subject: Subject, here: _Evaluated, options: Options) -> Comparison | None:
+    if options.compare is None:
+        return None
+    if here.predictions is None:
+        raise ValueError("compare needs targets: pass y as well.")
+    return compare_models(
+        subject, here.predictions, options.compare, here.X, seed=options.seed, measure_speed=options.measure_speed
+    )
+
+
+class _Detail:
+    """Errors, effects and explanations: what needs the most important features."""
+
+    def __init__(self, subject: Subject, here: _Evaluated, facts: ModelFacts, importance: Importance) -> None:
+        self._subject, self._here, self._facts = subject, here, facts
+        self.names = subject.feature_names(here.X)
+        self._features = importance.positions or list(range(min(MAX_EFFECTS, len(self.names))))
+        self._outcome = subject.outcome(here.X, here.trees.margin())
+
+    def errors(self) -> Errors | None:
+        here = self._here
+        if here.predictions is None:
+            return None
+        return find_errors(here.predictions, here.X, here.rows, self._features, self.names, self._facts.classes)
+
+    def effects(self, rng: np.random.Generator) -> list[Effect]:
+        n = len(self._facts.classes)
+        outputs = [0] if n == 0 else [1] if n == 2 else list(range(min(n, MAX_EFFECT_CLASSES)))
+        features = self._features[:MAX_EFFECTS]
+        return compute_effects(self._subject, self._here.X, features, self.names, outputs, rng)
+
+    def explanations(self, rng: np.random.Generator) -> list[Explanation]:
+        chosen = choose_samples(self._outcome, self._here.predictions, len(self._facts.classes))
+        return explain(self._subject, self._here.X, chosen, self._features, self.names, rng)
 
 
 class _Estimator(Protocol):
     def get_params(self, *, deep: bool) -> dict[str, Any]: ...
-
-
-def _predict(model: object, X: Any, y: npt.NDArray[Any], trees: TreeMatrix) -> Predictions:
-    """Predict from the raw score, or by the model itself where its raw score is not on the scale of y."""
-    if trees.on_target_scale:
-        return predict_from_margin(trees, trees.margin(), y)
-    model = cast("_Predictor", model)
-    return Predictions(np.asarray(y, np.float64), np.asarray(model.predict(X), np.float64).ravel(), None, None)
 
 
 def _class_counts(trees: TreeMatrix, predictions: Predictions | None) -> IntArray:
@@ -168,7 +281,8 @@ def _class_counts(trees: TreeMatrix, predictions: Predictions | None) -> IntArra
     return np.bincount(predictions.target, minlength=n_classes)
 
 
-def _facts(model: object, reader: EnsembleReader, redundancy: RedundancyReport, n_classes: int) -> ModelFacts:
+def _facts(subject: Subject, redundancy: RedundancyReport, n_classes: int) -> ModelFacts:
+    reader = subject.reader
     labels = [] if reader.classes is None else [str(label) for label in reader.classes]
     if not labels and reader.link in {"logit", "softmax"}:
         labels = [str(k) for k in range(max(2, len(reader.intercepts), n_classes))]
@@ -186,7 +300,9 @@ def _facts(model: object, reader: EnsembleReader, redundancy: RedundancyReport, 
         n_outputs=redundancy.n_outputs,
         n_features=reader.n_features,
         classes=labels,
-        parameters=_changed_parameters(model),
+        parameters=_changed_parameters(subject.ensemble),
+        wrappers=subject.wrappers,
+        notes=subject.notes,
     )
 
 

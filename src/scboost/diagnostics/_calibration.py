@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from scboost._arrays import FloatArray, IntArray
+from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost.diagnostics._predictions import Predictions
 
 _BINS = 10
@@ -53,31 +54,52 @@ def compute_calibration(predictions: Predictions, seed: int) -> Calibration | No
     regression by the prediction itself.
     """
     if not predictions.is_classifier:
-        prediction, outcome, subject = predictions.predicted, predictions.target, "value"
-    elif predictions.probability is None:
+        return _regression_calibration(predictions.predicted, predictions.target)
+    p = predictions.probability
+    if p is None:
         return None
-    elif predictions.probability.shape[1] == 2:
-        prediction, outcome = predictions.probability[:, 1], (predictions.target == 1).astype(np.float64)
-        subject = "probability of the second class"
-    else:
-        prediction = predictions.probability.max(axis=1)
-        outcome = (predictions.target == predictions.predicted).astype(np.float64)
-        subject = "probability of the predicted class"
+    if p.shape[1] == 2:
+        return _calibration(p[:, 1], predictions.target == 1, "probability of the second class", seed)
+    correct = predictions.target == predictions.predicted
+    return _calibration(p.max(axis=1), correct, "probability of the predicted class", seed)
+
+
+def compute_class_calibration(predictions: Predictions, classes: Sequence[int], seed: int) -> list[Calibration]:
+    """Return the calibration of the probability of each class; empty for two classes and without probabilities.
+
+    Errors by chance are at the 5 % level for all classes together.
+    """
+    p = predictions.probability
+    if p is None or p.shape[1] == 2:
+        return []
+    level = 1 - 0.05 / len(classes)
+    return [
+        _calibration(p[:, k], predictions.target == k, "probability of the class", seed + k, level=level)
+        for k in classes
+    ]
+
+
+def _regression_calibration(prediction: FloatArray, outcome: FloatArray) -> Calibration:
     bins = _equal_bins(prediction)
     count = np.bincount(bins)
     predicted, observed = np.bincount(bins, prediction) / count, np.bincount(bins, outcome) / count
-    if not predictions.is_classifier:
-        variance = np.bincount(bins, (outcome - observed[bins]) ** 2) / np.maximum(count - 1, 1)
-        half = 1.96 * np.sqrt(variance / count)
-        nan = float("nan")
-        return Calibration(predicted, observed, observed - half, observed + half, count, nan, nan, subject)
+    variance = np.bincount(bins, (outcome - observed[bins]) ** 2) / np.maximum(count - 1, 1)
+    half = 1.96 * np.sqrt(variance / count)
+    nan = float("nan")
+    return Calibration(predicted, observed, observed - half, observed + half, count, nan, nan, "value")
+
+
+def _calibration(p: FloatArray, outcome: BoolArray, subject: str, seed: int, *, level: float = 0.95) -> Calibration:
+    """Return the calibration of the probabilities of an event."""
+    bins = _equal_bins(p)
+    count = np.bincount(bins)
+    predicted, observed = np.bincount(bins, p) / count, np.bincount(bins, outcome) / count
     low, high = _wilson(observed, count)
     rng = np.random.default_rng(seed)
-    simulated = [np.bincount(bins, rng.random(len(prediction)) < prediction) / count for _ in range(_SIMULATIONS)]
+    simulated = [np.bincount(bins, rng.random(len(p)) < p) / count for _ in range(_SIMULATIONS)]
     errors = [np.abs(shares - predicted) @ count / count.sum() for shares in simulated]
     error = float(np.abs(predicted - observed) @ count / count.sum())
-    by_chance = float(np.quantile(errors, 0.95))
-    return Calibration(predicted, observed, low, high, count, error, by_chance, subject)
+    return Calibration(predicted, observed, low, high, count, error, float(np.quantile(errors, level)), subject)
 
 
 def _equal_bins(prediction: FloatArray) -> IntArray:

@@ -20,13 +20,11 @@ _MIN_PROBABILITY = float(np.finfo(np.float64).eps)  # keeps the log-loss finite,
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """Predictions for samples with known targets.
+class Outcome:
+    """Predictions for samples.
 
     Attributes
     ----------
-    target : ndarray of shape (n_samples,)
-        Class codes, or float64 values.
     predicted : ndarray of shape (n_samples,)
         Predicted class codes or values.
     probability : ndarray of shape (n_samples, n_classes) or None
@@ -35,10 +33,48 @@ class Predictions:
         Score of the second of two classes, for the ROC curve.
     """
 
+    predicted: npt.NDArray[Any]
+    probability: FloatArray | None = None
+    ranking: FloatArray | None = None
+
+    @classmethod
+    def of_probability(cls, probability: FloatArray) -> Outcome:
+        """Return the outcome of class probabilities; ties go to the first class, as in scikit-learn."""
+        ranking = probability[:, 1] if probability.shape[1] == 2 else None
+        return cls(np.argmax(probability, axis=1), probability, ranking)
+
+    def value(self, k: int) -> FloatArray:
+        """Return the number to be explained: the probability of class k, its score or vote, or the predicted value."""
+        if self.probability is not None:
+            return self.probability[:, k]
+        if self.ranking is not None:
+            return self.ranking if k == 1 else -self.ranking
+        if self.predicted.dtype.kind == "f":
+            return np.asarray(self.predicted if self.predicted.ndim == 1 else self.predicted[:, k])
+        return np.asarray(self.predicted == k, np.float64)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for samples with known targets.
+
+    Attributes
+    ----------
+    target : ndarray of shape (n_samples,)
+        Class codes, or float64 values.
+    predicted, probability, ranking
+        As in :class:`Outcome`.
+    """
+
     target: npt.NDArray[Any]
     predicted: npt.NDArray[Any]
     probability: FloatArray | None
     ranking: FloatArray | None
+
+    @classmethod
+    def of(cls, target: npt.NDArray[Any], outcome: Outcome) -> Predictions:
+        """Return predictions together with their targets, class codes or float64 values."""
+        return cls(target, outcome.predicted, outcome.probability, outcome.ranking)
 
     @property
     def is_classifier(self) -> bool:
@@ -74,38 +110,39 @@ class Predictions:
         return float(1 - self.pointwise_loss().mean() / variance) if variance > 0 else float("nan")
 
 
-def predict_from_margin(trees: TreeMatrix, margin: FloatArray, y: ArrayLike, *, link: str | None = None) -> Predictions:
+def outcome_of_margin(trees: TreeMatrix, margin: FloatArray, *, link: str | None = None) -> Outcome:
     """Return the predictions of raw scores.
 
     Parameters
     ----------
     trees : TreeMatrix
-        Of the samples; gives classes and link.
+        Of any samples; gives classes and link.
     margin : ndarray of shape (n_samples,) or (n_samples, K)
         Raw scores.
-    y : array-like of shape (n_samples,)
-        Class labels or values.
     link : str, optional
         Link of the raw scores, if it is not that of the trees.
 
     Returns
     -------
-    Predictions
+    Outcome
     """
-    target = encode_target(trees, y)
     link = trees.link if link is None else link
-    if target.dtype.kind == "f":
-        return Predictions(target, margin, None, None)
+    if not trees.is_classifier:
+        return Outcome(margin)
     if link == "probability":
         margin = np.round(margin, 6)  # ties go to the first class, as in scikit-learn, whatever the rounding error
     if margin.ndim == 2:
         p = special.softmax(margin, axis=1) if link == "softmax" else margin
-        return Predictions(target, np.argmax(margin, axis=1), None if link in {"vote", "other"} else p, None)
+        return Outcome(np.argmax(margin, axis=1), None if link in {"vote", "other"} else p)
     if link in {"vote", "other"}:
-        return Predictions(target, (margin > 0).astype(np.intp), None, margin)
+        return Outcome((margin > 0).astype(np.intp), None, margin)
     positive = special.expit(margin) if link == "logit" else np.clip(margin, 0, 1)
-    probability = np.stack([1 - positive, positive], axis=1)
-    return Predictions(target, (positive > 0.5).astype(np.intp), probability, positive)
+    return Outcome((positive > 0.5).astype(np.intp), np.stack([1 - positive, positive], axis=1), positive)
+
+
+def predict_from_margin(trees: TreeMatrix, margin: FloatArray, y: ArrayLike, *, link: str | None = None) -> Predictions:
+    """Return :func:`outcome_of_margin` together with the targets y, class labels or values."""
+    return Predictions.of(encode_target(trees, y), outcome_of_margin(trees, margin, link=link))
 
 
 def log_odds_link(trees: TreeMatrix) -> str | None:

@@ -1,4 +1,4 @@
-"""The HTML report of a model: scores, number of trees, redundancy, calibration, features and findings."""
+"""The report of a model: what :func:`scboost.report` returns."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from scboost._model.atomic import write_file
 
 if TYPE_CHECKING:
     from scboost.diagnostics._analysis import Analysis
+
+
+REPORT_ENDINGS = (".html", ".htm", ".json", ".md")
+"""Endings of the files that a report can be saved as."""
 
 
 class Report:
@@ -41,13 +45,26 @@ class Report:
 
         return render_frame(self.html())
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as dictionaries, lists, strings and numbers; undefined numbers are None."""
+        from scboost.diagnostics._export import to_dict
+
+        return to_dict(self.analysis)
+
+    def markdown(self) -> str:
+        """Return a short model card in Markdown: scores, checks, features and settings."""
+        from scboost.diagnostics._export import to_markdown
+
+        return to_markdown(self.analysis)
+
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the report to a single HTML file that needs no network.
+        """Write the report to a single file.
 
         Parameters
         ----------
         path : str or path-like
-            An existing file is replaced.
+            Its ending tells the format: ``.html`` is the page, which needs no network; ``.json`` all numbers; ``.md`` a
+            model card. An existing file is replaced.
 
         Returns
         -------
@@ -55,8 +72,19 @@ class Report:
             Absolute path of the file.
         """
         target = Path(path)
-        write_file(target, self.html().encode())
+        write_file(target, self._content(target.suffix.lower()).encode())
         return target.resolve()
+
+    def _content(self, suffix: str) -> str:
+        if suffix in {".html", ".htm"}:
+            return self.html()
+        if suffix == ".md":
+            return self.markdown()
+        if suffix == ".json":
+            from scboost.diagnostics._export import to_json
+
+            return to_json(self.analysis)
+        raise ValueError(f"path must end in one of {', '.join(REPORT_ENDINGS)}, got {suffix!r}.")
 
 
 def report(
@@ -66,33 +94,42 @@ def report(
     *,
     X_train: Any = None,
     y_train: ArrayLike | None = None,
+    compare: object = None,
     name: str | None = None,
+    measure_speed: bool = True,
     random_state: int = 0,
 ) -> Report:
     """Evaluate a fitted tree ensemble and describe it in an HTML report.
 
-    The report shows scores with confidence intervals, the loss against the number of trees, the redundancy of the
-    trees, calibration, feature importance, and findings such as overfitting. It needs matplotlib (the extra ``plot``).
+    The report shows scores with confidence intervals beside those of a constant prediction, ROC and precision-recall
+    curves or residuals, the samples and segments with the largest errors, calibration, feature importance, partial
+    dependence, explanations of single predictions, a summary of the data, learning curves, the redundancy of the trees,
+    and checks such as that for overfitting. It needs matplotlib (the extra ``plot``).
 
     Parameters
     ----------
     model : object
-        Any ensemble that :func:`scboost.tree_matrix` reads: SCBoost, XGBoost, LightGBM, CatBoost, scikit-learn.
+        Any ensemble that :func:`scboost.tree_matrix` reads: SCBoost, XGBoost, LightGBM, CatBoost, scikit-learn; or a
+        scikit-learn pipeline, search or calibrated classifier that contains one.
     X : array-like or table of shape (n_samples, n_features)
         Held-out samples, many more than trees. More than 20,000 samples are subsampled.
     y : array-like of shape (n_samples,), optional
         Class labels or values. Without y, only results that need no targets are shown.
     X_train, y_train : array-like, optional
-        Training samples, to compare their scores.
+        Training samples, to compare their scores and to find features whose distribution has changed.
+    compare : object, optional
+        A second fitted model, of any kind, to be scored on the same samples.
     name : str, optional
         Name of the model; its class name by default.
+    measure_speed : bool, default=True
+        Whether to measure the time of predictions. Without it, reports of the same model and data are identical.
     random_state : int, default=0
         Seed of the bootstrap, of the split for pruning and of the permutations.
 
     Returns
     -------
     Report
-        Displays itself in notebooks; ``.save(path)`` writes the page.
+        Displays itself in notebooks; ``.save(path)`` writes an HTML page, JSON or a Markdown model card.
 
     Examples
     --------
@@ -104,8 +141,9 @@ def report(
     >>> "trees are enough" in found.html()
     True
     """
-    from scboost.diagnostics._analysis import analyze
+    from scboost.diagnostics._analysis import Options, analyze
     from scboost.diagnostics._plots import require_matplotlib
 
     require_matplotlib()
-    return Report(analyze(model, X, y, X_train, y_train, name=name, seed=random_state))
+    options = Options(name=name, compare=compare, measure_speed=measure_speed, seed=random_state)
+    return Report(analyze(model, X, y, X_train, y_train, options))

@@ -43,7 +43,7 @@ class _Metric(NamedTuple):
     compute: Callable[[FloatArray], float]  # from sample weights
 
 
-def compute_scores(predictions: Predictions, seed: int) -> list[Score]:
+def compute_scores(predictions: Predictions, seed: int, resamples: int = _RESAMPLES) -> list[Score]:
     """Return the scores of predictions, with 95 % bootstrap confidence intervals.
 
     Parameters
@@ -51,26 +51,72 @@ def compute_scores(predictions: Predictions, seed: int) -> list[Score]:
     predictions : Predictions
     seed : int
         Seed of the bootstrap.
+    resamples : int, default=200
+        Resamples of the bootstrap; without any, the intervals are NaN.
 
     Returns
     -------
     list of Score
         The primary score first.
     """
-    metrics = _classification(predictions) if predictions.is_classifier else _regression(predictions)
-    n = len(predictions.target)
+    metrics = _metrics(predictions)
+    resampled = _resampled(metrics, len(predictions.target), seed, resamples)
+    return [_score(metric, values, len(predictions.target)) for metric, values in zip(metrics, resampled, strict=True)]
+
+
+def score_differences(a: Predictions, b: Predictions, seed: int) -> list[tuple[Score, Score, float, float]]:
+    """Return the scores of two predictions for the same samples, with the interval of their difference.
+
+    Parameters
+    ----------
+    a, b : Predictions
+        Of the same samples.
+    seed : int
+        Seed of the bootstrap, whose resamples are the same for both.
+
+    Returns
+    -------
+    list of (Score, Score, float, float)
+        Scores that both have, and the ends of the 95 % confidence interval of the first minus the second.
+    """
+    n = len(a.target)
+    tables = []
+    for predictions in (a, b):
+        metrics = _metrics(predictions)
+        values = _resampled(metrics, n, seed, _RESAMPLES)
+        tables.append({metric.name: (metric, column) for metric, column in zip(metrics, values, strict=True)})
+    found = []
+    for name in tables[0]:
+        if name in tables[1]:
+            (first, x), (second, z) = tables[0][name], tables[1][name]
+            low, high = _interval(x - z)
+            found.append((_score(first, x, n), _score(second, z, n), low, high))
+    return found
+
+
+def _metrics(predictions: Predictions) -> list[_Metric]:
+    return _classification(predictions) if predictions.is_classifier else _regression(predictions)
+
+
+def _resampled(metrics: list[_Metric], n: int, seed: int, resamples: int) -> FloatArray:
+    """Return the values of the metrics on resamples, of shape (n_metrics, n_resamples)."""
     rng = np.random.default_rng(seed)
-    resampled = np.empty((_RESAMPLES, len(metrics)))
+    resampled = np.empty((resamples, len(metrics)))
     for row in resampled:
         weight = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
         row[:] = [metric.compute(weight) for metric in metrics]
-    scores = []
-    for metric, values in zip(metrics, resampled.T, strict=True):
-        defined = values[np.isfinite(values)]  # a resample with one class has no AUC
-        low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (np.nan, np.nan)
-        value = metric.compute(np.ones(n))
-        scores.append(Score(metric.name, metric.meaning, value, float(low), float(high), metric.higher_is_better))
-    return scores
+    return resampled.T
+
+
+def _score(metric: _Metric, resampled: FloatArray, n: int) -> Score:
+    low, high = _interval(resampled)
+    return Score(metric.name, metric.meaning, metric.compute(np.ones(n)), low, high, metric.higher_is_better)
+
+
+def _interval(values: FloatArray) -> tuple[float, float]:
+    defined = values[np.isfinite(values)]  # a resample with one class has no AUC
+    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (np.nan, np.nan)
+    return float(low), float(high)
 
 
 def _mean(values: FloatArray) -> Callable[[FloatArray], float]:

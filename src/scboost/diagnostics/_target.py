@@ -21,8 +21,17 @@ def check_length(y: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     return y
 
 
-def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
+def encode_target(trees: TreeMatrix, y: npt.ArrayLike, n: int | None = None) -> npt.NDArray[Any]:
     """Return y as class codes (classification) or as float64 (regression).
+
+    Parameters
+    ----------
+    trees : TreeMatrix
+        Gives classes and link.
+    y : array-like of shape (n,)
+        Class labels or values.
+    n : int, optional
+        Number of samples, if it is not that of the tree matrix.
 
     Raises
     ------
@@ -30,7 +39,7 @@ def encode_target(trees: TreeMatrix, y: npt.ArrayLike) -> npt.NDArray[Any]:
         If y has another length than X, labels that are missing or that the model does not know, values that are not
         finite numbers, or if the raw score of the model is not on the scale of y.
     """
-    y = check_length(y, len(trees.H))
+    y = check_length(y, len(trees.H) if n is None else n)
     if trees.classes is not None:
         return _encode_labels(y, np.asarray(trees.classes))
     if trees.link in {"logit", "softmax"}:  # a booster without labels

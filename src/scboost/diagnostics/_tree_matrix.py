@@ -37,6 +37,7 @@ from scboost._arrays import FloatArray, IntArray, blocks
 from scboost.diagnostics._registry import read_ensemble
 
 BLOCK_SIZE = 8192
+_BLOCK_VALUES = 5_000_000  # tree predictions of a block of samples
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,10 @@ class EnsembleReader:
         H = np.empty((len(self.column_weights), X.shape[0]), dtype).T
         for rows in blocks(X.shape[0], block_size):
             self.fill(take_samples(X, rows), H[rows])
+        return self.with_predictions(H)
+
+    def with_predictions(self, H: FloatArray) -> TreeMatrix:
+        """Return the tree matrix of tree predictions of shape (n_samples, T * K)."""
         return TreeMatrix(
             H,
             self.column_weights,
@@ -216,6 +221,12 @@ class EnsembleReader:
         """Yield the tree matrices of consecutive blocks of samples."""
         X = self.check(X)
         return (self.matrix(take_samples(X, rows), dtype, block_size) for rows in blocks(X.shape[0], block_size))
+
+    def margin(self, X: Any) -> FloatArray:
+        """Return the raw score of all samples, in the memory of one block."""
+        size = max(1, _BLOCK_VALUES // len(self.column_weights))
+        parts = [self.matrix(take_samples(X, rows), np.float32, size).margin() for rows in blocks(X.shape[0], size)]
+        return np.concatenate(parts)
 
     def check(self, X: Any) -> Any:
         """Return X as an object with a shape, or raise an error that names what is wrong with its columns."""
@@ -326,7 +337,7 @@ def column_names(X: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def take_samples(X: Any, rows: slice | npt.NDArray[np.intp]) -> Any:
+def take_samples(X: Any, rows: slice | IntArray) -> Any:
     """Return some samples of an array, sparse matrix or table."""
     if hasattr(X, "column_names") and not isinstance(rows, slice):  # pyarrow
         return X.take(rows)

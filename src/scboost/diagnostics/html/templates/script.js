@@ -100,4 +100,37 @@
     slider.addEventListener("input", show);
     show();
   }
+
+  // The threshold of a class: counts and scores at each of its stops.
+  const control = document.getElementById("threshold-control");
+  if (control) {
+    const classes = JSON.parse(control.dataset.thresholds);
+    const chosen = document.getElementById("threshold-class");
+    const threshold = document.getElementById("threshold");
+    const put = (id, text) => { document.getElementById("threshold-" + id).textContent = text; };
+    const ratio = (a, b) => (b ? (a / b).toFixed(3) : "undefined");
+    const show = () => {
+      const data = classes[Number(chosen.value)];
+      const i = Number(threshold.value);
+      const tp = data.tp[i], fp = data.fp[i], fn = data.positive - tp, tn = data.negative - fp;
+      const at = (i / 100).toFixed(2);
+      put("words", "At " + at + ": precision " + ratio(tp, tp + fp) + ", recall " + ratio(tp, tp + fn) + ", F1 " +
+        ratio(2 * tp, 2 * tp + fp + fn) + ", accuracy " + ratio(tp + tn, tp + fp + fn + tn) +
+        ". F1 is highest at " + (data.best / 100).toFixed(2) + ".");
+      for (const [id, count] of Object.entries({ tp, fp, fn, tn })) put(id, count.toLocaleString("en"));
+      put("call", "model.predict_proba(X)[:, " + data.k + "] >= " + at);
+      threshold.setAttribute("aria-valuetext", at);
+    };
+    chosen.value = control.dataset.start;
+    chosen.addEventListener("change", show);
+    threshold.addEventListener("input", show);
+    show();
+  }
+
+  // In a notebook, the frame takes the height of what it shows.
+  if (window.parent !== window) {
+    const tell = () => window.parent.postMessage({ reportHeight: document.body.offsetHeight + 8 }, "*");
+    new ResizeObserver(tell).observe(document.body);
+    tell();
+  }
 })();
