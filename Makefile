@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: demo test test-slow native test-native test-dist test-browser test-mlflow test-tools test-spark docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -37,6 +37,13 @@ test-native: $(VENV)/.dev
 # Wheel and sdist: built, installed in an empty environment, tested. Part of `make test-slow`.
 test-dist: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/test_distribution.py
+
+# A rehearsal of the release: sdist and wheel built twice and compared, checked, installed from a folder into empty
+# environments; README, tutorial, command line and fast tests against the installed library; links, versions, changelog,
+# golden files; SBOM and licences in dist/. Needs a package index. `python tools/release.py prepare 0.2.0` comes first.
+release-check: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet 'build>=1.2.2' 'check-wheel-contents>=0.6' 'cyclonedx-bom>=5' 'twine>=6'
+	$(BIN)/python tools/release.py check
 
 # The report in a real browser. Installs Debian's Chromium where there is none, which needs root.
 test-browser: $(VENV)/.dev

@@ -236,7 +236,10 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 
 GOLDEN = Path(__file__).parent / "golden"
 KEPT = [
-    (expected, name) for expected in sorted(GOLDEN.glob("schema?.json")) for name in json.loads(expected.read_text())
+    (expected, name)
+    for pattern in ("schema?.json", "release-*.*[0-9].json")
+    for expected in sorted(GOLDEN.glob(pattern))
+    for name in json.loads(expected.read_text())
 ]
 
 
@@ -249,7 +252,7 @@ def golden_rows(model):
 
 
 @pytest.mark.parametrize(("expected", "name"), KEPT, ids=[f"{e.stem} {n}" for e, n in KEPT])
-def test_files_of_every_released_schema_are_read(expected, name):
+def test_files_of_every_schema_and_release_are_read(expected, name):
     wanted = json.loads(expected.read_text())[name]
     model = load_model(GOLDEN / f"{expected.stem}-{name}")
     X = golden_rows(model)

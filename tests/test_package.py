@@ -185,7 +185,7 @@ def test_public_names():
         "plot_weights",
         "shap_explanation",
     ]
-    assert scboost.__version__ == "0.2.0.dev0"
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|rc\d+)?", scboost.__version__)
 
 
 def test_public_methods_of_the_classifier():

@@ -35,7 +35,11 @@ TIERS = (
     ("Method", ("weighting", "losses", "_core"), "specification, selection, boosting loop, projection, losses"),
     ("Trees", ("_engine", "_model.format", "_xgboost"), "engines that grow trees; trees as data"),
     ("Data", ("_data",), "tables, encoding, folds, batches"),
-    ("Runtime", ("_runtime", "_kernels", "_arrays", "_version"), "communicator, threads, storage, compiled passes"),
+    (
+        "Runtime",
+        ("_runtime", "_kernels", "_arrays", "defaults", "_version"),
+        "communicator, threads, storage, compiled passes",
+    ),
 )
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#777777")
 

@@ -17,6 +17,7 @@ SOURCES = Path(__file__).parents[1] / "src" / PACKAGE
 # A module may import those of its own layer and of the layers before it.
 LAYERS = (
     "_version",
+    "defaults",
     "_arrays",
     "_kernels",
     "_runtime",

@@ -1,9 +1,11 @@
-"""Write the files of the current schema: once for every schema, when it is released. They are then never changed.
+"""Write model files that every later version must read: once for every schema and every release, then never changed.
 
-Run as ``python tests/golden/make.py`` from the root of the repository.
+Run as ``python tests/golden/make.py`` from the root of the repository for the current schema;
+`tools/release.py prepare` writes those of a release.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,7 @@ def categorical(table):
     return table.astype({"colour": "category", "code": "category"})
 
 
-def main():
+def main(prefix=f"schema{SCHEMA}"):
     """Fit, save, and write what the models predict."""
     table, y = rows()
     numbers = table[["a", "b", "c", "d"]].to_numpy()
@@ -51,7 +53,7 @@ def main():
     }
     expected = {}
     for name, model in models.items():
-        model.save_model(FOLDER / f"schema{SCHEMA}-{name}")
+        model.save_model(FOLDER / f"{prefix}-{name}")
         X = categorical(table) if hasattr(model, "feature_names_in_") else numbers
         predictions = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
         staged = list(model.staged_predict(X))[1]
@@ -61,8 +63,8 @@ def main():
             "after two rounds": staged.tolist(),
             "weights": model.weights_.tolist(),
         }
-    (FOLDER / f"schema{SCHEMA}.json").write_text(json.dumps(expected) + "\n")
+    (FOLDER / f"{prefix}.json").write_text(json.dumps(expected) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
