@@ -72,3 +72,30 @@ def test_licences_come_from_expressions_names_and_identifiers():
     assert release.licence(component) == "MIT OR Apache-2.0 AND MIT"
     assert release.licence({"licenses": [{"license": {"name": "BSD\nlong text"}}]}) == "BSD"
     assert release.licence({}) == "unknown"
+
+
+WORKFLOWS = sorted((release.ROOT / ".github").rglob("*.yml"))
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="the sdist has no hosted workflows")
+def test_hosted_workflows_and_templates_are_valid_and_call_commands_that_exist():
+    yaml = pytest.importorskip("yaml")
+    targets = set(release.re.findall(r"^([\w-]+):", (release.ROOT / "Makefile").read_text(), release.re.MULTILINE))
+    for path in WORKFLOWS:
+        content = yaml.safe_load(path.read_text())
+        for job in content.get("jobs", {}).values():
+            used = [job.get("uses", ""), *(step.get("run", "") for step in job.get("steps", []))]
+            for text in used:
+                assert set(release.re.findall(r"^make ([\w-]+)", text, release.re.MULTILINE)) <= targets, path
+        if "jobs" in content:
+            assert content["permissions"] == {"contents": "read"}, path
+
+
+def test_the_conda_recipe_has_the_dependencies_of_the_package():
+    yaml = pytest.importorskip("yaml")
+    tomllib = pytest.importorskip("tomllib")
+    recipe = yaml.safe_load((release.ROOT / "recipe" / "recipe.yaml").read_text())
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text())["project"]
+    needed = {requirement.replace(" ", "") for requirement in recipe["requirements"]["run"]} - {"python"}
+    assert needed == {requirement.replace(" ", "") for requirement in project["dependencies"]}
+    assert recipe["about"]["license"] == project["license"]
