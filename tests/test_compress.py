@@ -1,5 +1,7 @@
 """``scboost.compress`` as a whole."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from sklearn.metrics import log_loss
 import scboost
 from scboost import SCBoostClassifier, SCBoostRegressor, compress
 
-FAST = {"n_synthetic": 2000, "random_state": 0}
+FAST: dict = {"max_bytes": None, "n_synthetic": 2000, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +108,12 @@ def test_trees_are_redundant_less_than_those_of_boosting(binary):
     assert ours < theirs
 
 
-def test_max_bytes_bounds_the_native_model(binary):
+def test_max_bytes_bounds_the_model_file(binary, tmp_path):
     model, X, *_ = binary
     for size in (8_000, 30_000):
-        small = compress(model, X, max_bytes=size, **FAST)
-        assert small.n_bytes <= size
+        small = compress(model, X, **{**FAST, "max_bytes": size})
+        small.model.save_model(tmp_path / "small.ubj")
+        assert (tmp_path / "small.ubj").stat().st_size <= small.n_bytes <= size
         assert small.n_bytes > size / 5
 
 
@@ -231,7 +234,7 @@ def test_certificates_cover():
         ({"max_trees": 0}, "max_trees=0 must be an integer of at least 1"),
         ({"max_leaves": 1}, "max_leaves=1 must be an integer of at least 2"),
         ({"max_bytes": 3}, "max_bytes=3 must be an integer of at least 1000"),
-        ({"max_bytes": 1000}, "max_bytes=1000 is too small for one tree of two leaves .* use at least 1908"),
+        ({"max_bytes": 1000}, "max_bytes=1000 is too small for one tree of two leaves .* use at least 4135"),
         ({"confidence": 95}, "confidence=95 must be at least 0.5 and below 1"),
         ({"certify_fraction": 0}, "certify_fraction=0 must be between 0 and 1"),
         ({"n_synthetic": -1}, "n_synthetic=-1 must be 'auto' or an integer"),
@@ -349,3 +352,49 @@ def test_a_fit_that_cannot_be_compressed_leaves_the_estimator_as_it_was(binary):
     with pytest.raises(ValueError, match="compress needs at least 20"):
         model.set_params(max_trees=3).fit(X[:15], y[:15])
     assert np.array_equal(model.predict_proba(X), before)
+
+
+def test_a_compressed_model_has_at_most_a_tenth_of_the_bytes_of_its_teacher(tmp_path):
+    X, y = make_classification(1500, 8, n_informative=6, random_state=0)
+    model = SCBoostClassifier(n_estimators=150, random_state=0, n_jobs=1).fit(X, y)
+    small = compress(model, X, max_trees=50, n_synthetic=2000, random_state=0)
+    for name, one in (("teacher", model), ("small", small.model)):
+        one.save_model(tmp_path / f"{name}.ubj")
+    sizes = [(tmp_path / f"{name}.ubj").stat().st_size for name in ("teacher", "small")]
+    assert sizes[0] > 200_000
+    assert sizes[1] <= sizes[0] / 10
+    assert small.fidelity > 0.8
+
+
+def test_models_of_other_libraries_have_no_limit_of_bytes_by_default(binary):
+    _, X, y, *_ = binary
+    forest = RandomForestClassifier(20, random_state=0, n_jobs=1).fit(X, y)
+    small = compress(forest, X, max_trees=12, max_leaves=16, n_synthetic=2000, random_state=0)
+    assert small.n_trees == 12
+    assert small.n_leaves == 12 * 16
+
+
+def test_files_of_unweighted_models_store_leaf_values_once(binary, tmp_path):
+    model, X, *_ = binary
+    small = compress(model, X, **FAST).model
+    small.save_model(tmp_path / "small.json")
+    own = json.loads(json.loads((tmp_path / "small.json").read_text())["learner"]["attributes"]["scboost"])
+    assert own["leaf_values"]["shape"] == [64]  # of the first of 20 trees, which holds a part of the intercept
+    again = scboost.load_model(tmp_path / "small.json")
+    assert np.array_equal(again.predict_proba(X), small.predict_proba(X))
+
+
+def test_a_compressed_model_that_was_changed_in_its_file_is_refused(binary, tmp_path):
+    from scboost._model import file
+    from scboost._model.document import Document
+
+    model, X, *_ = binary
+    compress(model, X, **FAST).model.save_model(tmp_path / "small.ubj")
+    document = Document.decode((tmp_path / "small.ubj").read_bytes())
+    own = json.loads(document.attributes["scboost"])
+    own["weights"]["data"] = own["weights"]["data"].replace("AAAAAAAA8D8", "AAAAAAAAAEA", 1)  # 2 instead of 1
+    changed = document.with_learner(attributes={"scboost": json.dumps(own)})
+    changed = changed.with_learner(attributes={**changed.attributes, "scboost_checksum": file.checksum(changed)})
+    (tmp_path / "changed.ubj").write_bytes(changed.encode())
+    with pytest.raises(ValueError, match="leaf values"):
+        scboost.load_model(tmp_path / "changed.ubj")

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 import scboost
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
-from scboost._compress.factor import LeafFactor
+from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
 from scboost._compress.growth import Problem, Settings, grow
 from scboost._compress.leaves import JointFit, Leaves
@@ -103,7 +103,8 @@ def test_joint_fit_of_squared_error_is_ridge_regression(rng):
 @pytest.mark.parametrize("link", FAMILIES)
 def test_residual_of_the_joint_fit_is_orthogonal_to_all_leaves(link, rng):
     fit = joint_fit(link, rng)
-    assert fit.refit(1e-8, 50) < 1e-6
+    fit.refit(1e-8, 50)
+    assert fit.violation() < 1e-6
     residual, _ = fit.gradient_hessian()
     assert np.allclose(fit.leaves.sums(residual), fit.ridge * fit.leaf_values, atol=1e-6)
 
@@ -406,3 +407,41 @@ def test_certificate_says_what_it_bounds():
     assert "root mean squared difference on samples like these is at most 0.142" in str(
         certify(None, np.full(10, 0.01), None, 0.9, (0.01, 0.0))
     )
+
+
+def test_a_factor_in_single_precision_is_close_enough_for_a_preconditioner(rng):
+    n = 5000
+    exact, single = (LeafFactor(np.full(n, 0.2), 3.0, dtype=dtype) for dtype in (np.float64, np.float32))
+    for size in (60, 40, 50):
+        leaf = rng.integers(0, size, n)
+        exact.add(leaf, size)
+        single.add(leaf, size)
+    right = rng.standard_normal(150)
+    assert np.allclose(single.solve(right), exact.solve(right), rtol=1e-3, atol=1e-4)
+
+
+def test_a_matrix_without_a_cholesky_factor_gets_that_of_the_nearest_one(rng):
+    Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    matrix = Q * [3.0, 2.0, 1.0, 1e-9, -1e-9] @ Q.T
+    factor = cholesky_above(matrix, 0.5)
+    assert np.allclose(factor, np.tril(factor))
+    assert np.allclose(factor @ factor.T, Q * [3.0, 2.0, 1.0, 0.5, 0.5] @ Q.T)
+
+
+def test_one_advance_of_the_squared_error_is_the_joint_fit(rng):
+    one, other = (joint_fit("identity", np.random.default_rng(1)) for _ in range(2))
+    one.advance()
+    other.refit(1e-10, 1)
+    assert np.allclose(one.leaf_values, other.leaf_values, rtol=1e-3, atol=1e-4)
+
+
+def test_both_ways_to_find_leaves_agree(rng, monkeypatch):
+    import scboost._compress.trees as module
+
+    X = np.where(rng.random((500, 4)) < 0.1, np.nan, rng.standard_normal((500, 4))).astype(np.float32)
+    problem = Problem(X, np.nan_to_num(X[:, :1] * X[:, 1:2]).T.astype(np.float64))
+    student, _ = grow(problem, np.zeros(4, dtype=bool), FAMILIES["identity"](), Settings(3, 12))
+    found = list(module.apply_trees(student.trees, X))
+    monkeypatch.setattr(module, "is_available", lambda: False)
+    for one, other in zip(found, module.apply_trees(student.trees, X), strict=True):
+        assert np.array_equal(one, other)

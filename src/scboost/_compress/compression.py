@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from scboost._compress.data import ask_teacher, split_samples
 from scboost._compress.families import Family
-from scboost._compress.fitted import fitted_model, native_size
+from scboost._compress.fitted import file_size, fitted_model
 from scboost._compress.growth import Problem, Settings, Student, grow, select_ridge
 from scboost._compress.measures import measure
 from scboost._compress.result import Compressed
@@ -22,8 +21,9 @@ from scboost._model.fitted import FittedModel, HasFittedModel
 
 _RIDGES = (0.3, 1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
-_MOST_CANDIDATES = 3
-_MODEL_BYTES, _TREE_BYTES, _NODE_BYTES = 1_000, 800, 36  # of a native model in UBJSON, about; the size is measured
+_TREE_BYTES, _NODE_BYTES = 665, 34  # of a native model in UBJSON, for trees without categories
+_ENOUGH_LEAVES, _ENOUGH_TREES = 32, 10
+_TEACHER_SHARE, _LEAST_BYTES = 10, 20_000
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Options:
 
     max_trees: int
     max_leaves: int
-    max_bytes: int | None
+    max_bytes: int | str | None
     confidence: float
     X_certify: Any
     y_certify: Any
@@ -66,8 +66,8 @@ def compress_model(
     n_threads : int
         Threads that grow trees; 0 for all.
     """
-    budget = Budget(options.max_trees, options.max_leaves, options.max_bytes)
     fitted = model.__fitted_model__() if isinstance(model, HasFittedModel) else None
+    budget = Budget(options.max_trees, options.max_leaves, _max_bytes(options.max_bytes, fitted))
     samples = Samples.of(X, None if fitted is None else fitted.encoder)
     if len(samples) < _FEWEST_SAMPLES:
         raise ValueError(f"X has {len(samples)} samples; compress needs at least {_FEWEST_SAMPLES}.")
@@ -78,12 +78,17 @@ def compress_model(
     data = split_samples(samples, y, given, options.certify_fraction, teacher, rng)
     fitting, validation, unit, n_drawn = ask_teacher(data, teacher, options.X_synthetic, options.n_synthetic, rng)
 
-    def size(student: Student) -> int:
-        return native_size(fitted_model(student, unit.scale, teacher, samples.encoder))
-
     search = Search(fitting, validation, samples.categorical, teacher.family, n_threads)
-    student, ridge, leaves = search.best(budget, size)
-    small = fitted_model(student, unit.scale, teacher, samples.encoder)
+
+    def fitted_of(student: Student) -> FittedModel:
+        return fitted_model(student, unit.scale, teacher, samples.encoder)
+
+    n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
+    student, ridge = search.student(n_rounds, leaves)
+    small = fitted_of(student)
+    while budget.max_bytes is not None and file_size(small) > budget.max_bytes and student.n_rounds > 1:
+        student = student.truncated(student.n_rounds - 1)  # sets of categories take more than was reckoned
+        small = fitted_of(student)
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -91,7 +96,7 @@ def compress_model(
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=native_size(small),
+        n_bytes=file_size(small),
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,
@@ -104,9 +109,28 @@ def compress_model(
     )
 
 
+def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | None:
+    """Return the largest size of the model file: with "auto", a tenth of a teacher of scboost's."""
+    if asked != "auto":
+        if isinstance(asked, str):
+            raise ValueError(f"max_bytes={asked!r} must be 'auto', None or an integer of at least 1000.")
+        return asked
+    if fitted is None or fitted.has_other_learners:
+        return None
+    return max(file_size(fitted) // _TEACHER_SHARE, _LEAST_BYTES)
+
+
 @dataclass(frozen=True)
 class Budget:
-    """Largest size of the student."""
+    """Largest size of the student.
+
+    Attributes
+    ----------
+    max_trees, max_leaves : int
+        Of rounds, and of leaves in a tree.
+    max_bytes : int or None
+        Of the model file.
+    """
 
     max_trees: int
     max_leaves: int
@@ -120,30 +144,47 @@ class Budget:
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
 
-    def candidates(self, n_outputs: int) -> list[tuple[int, int]]:
-        """Return pairs of rounds and leaves per tree that fit."""
+    def shape(self, n_outputs: int, empty: int) -> tuple[int, int]:
+        """Return rounds and leaves of a tree that fit.
+
+        Of models of equal size, those with trees of about 32 leaves come nearest to the teacher, and a model should
+        not have fewer than ten trees for it.
+
+        Parameters
+        ----------
+        n_outputs : int
+            K.
+        empty : int
+            Bytes of a model file without trees.
+        """
         if self.max_bytes is None:
-            return [(self.max_trees, self.max_leaves)]
-        found: dict[tuple[int, int], None] = {}
-        n_rounds = self.max_trees
-        while n_rounds and len(found) < _MOST_CANDIDATES:
-            by_tree = (self.max_bytes - _MODEL_BYTES) / (n_rounds * n_outputs) - _TREE_BYTES
-            leaves = min(self.max_leaves, int(by_tree / _NODE_BYTES + 1) // 2)
-            if leaves >= 2:
-                found[n_rounds, leaves] = None
-            n_rounds //= 2
-        if not found:
-            least = _MODEL_BYTES + n_outputs * (_TREE_BYTES + 3 * _NODE_BYTES)
+            return self.max_trees, self.max_leaves
+        room = (self.max_bytes - empty) / n_outputs
+        enough = min(_ENOUGH_LEAVES, self.max_leaves)
+        n_rounds = int(room / _tree_bytes(enough))
+        n_rounds = min(max(n_rounds, _ENOUGH_TREES), self.max_trees)
+        while n_rounds and (leaves := _leaves_of(room / n_rounds)) < 2:
+            n_rounds -= 1
+        if not n_rounds:
+            least = empty + n_outputs * _tree_bytes(2)
             raise ValueError(
                 f"max_bytes={self.max_bytes} is too small for one tree of two leaves for each of {n_outputs} "
                 f"outputs; use at least {least}."
             )
-        return list(found)
+        return n_rounds, min(leaves, self.max_leaves)
+
+
+def _tree_bytes(n_leaves: int) -> int:
+    return _TREE_BYTES + _NODE_BYTES * (2 * n_leaves - 1)
+
+
+def _leaves_of(n_bytes: float) -> int:
+    return int((n_bytes - _TREE_BYTES) / _NODE_BYTES + 1) // 2
 
 
 @dataclass(frozen=True)
 class Search:
-    """Selects the size of trees and the ridge on validation samples."""
+    """Grows a student and selects the ridge on validation samples."""
 
     fitting: Problem
     validation: Problem
@@ -151,21 +192,8 @@ class Search:
     family: Family
     n_threads: int
 
-    def best(self, budget: Budget, size: Callable[[Student], int]) -> tuple[Student, float, int]:
-        """Return the student with the lowest divergence on validation samples, its ridge and its leaves per tree."""
-        found = [self._grown(budget, size, *pair) for pair in budget.candidates(len(self.fitting.target))]
-        return min(found, key=lambda one: self._divergence(one[0]))
-
-    def _grown(
-        self, budget: Budget, size: Callable[[Student], int], n_rounds: int, leaves: int
-    ) -> tuple[Student, float, int]:
-        settings = Settings(n_rounds, leaves)
+    def student(self, n_rounds: int, max_leaves: int) -> tuple[Student, float]:
+        """Return a student of this size, and its ridge."""
+        settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
         student, fit = grow(self.fitting, self.categorical, self.family, settings, self.n_threads)
-        if budget.max_bytes is not None and size(student) > budget.max_bytes:
-            while student.n_rounds > 1 and size(student) > budget.max_bytes:
-                student = student.truncated(student.n_rounds - 1)
-            return student, settings.ridge, leaves
-        return *select_ridge(student, fit, _RIDGES, self.validation, self.family), leaves
-
-    def _divergence(self, student: Student) -> float:
-        return float(self.family.divergence(student.scores(self.validation.X), self.validation.target).mean())
+        return select_ridge(student, fit, _RIDGES, self.validation, self.family)

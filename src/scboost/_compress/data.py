@@ -63,7 +63,7 @@ def split_samples(
     kept = np.sort(order[:_MOST_REAL])
     validating = np.zeros(len(kept), dtype=bool)
     validating[rng.permutation(len(kept))[: max(round(_VALIDATION_SHARE * len(kept)), 1)]] = True
-    certifying = Certifying(certify_on.matrix.astype(np.float32), teacher.raw(certify_on.X), target)
+    certifying = Certifying(certify_on.matrix.astype(np.float32), teacher.scores(certify_on), target)
     return Data(samples.take(kept), validating, certifying)
 
 
@@ -94,7 +94,7 @@ def ask_teacher(
     validating = data.validating
     if given is None or callable(given):
         parts = [
-            _drawn(real, given, rows, size, rng)
+            _drawn(real, given, teacher, rows, size, rng)
             for rows, size in (
                 (np.flatnonzero(~validating), n_drawn),
                 (np.flatnonzero(validating), max(n_drawn // 10, 1)),
@@ -106,7 +106,7 @@ def ask_teacher(
         cut = rng.permutation(len(every))
         n_extra = max(len(every) // 10, 1)
         extra, synthetic = every.take(cut[:n_extra]), every.take(cut[n_extra:])
-    raw = teacher.raw(real.X)
+    raw = teacher.scores(real)
     if not np.isfinite(raw).all():
         raise ValueError("The model's raw score is not finite on X.")
     blocks = [(real.matrix[~validating], raw[:, ~validating]), (real.matrix[validating], raw[:, validating])]
@@ -114,7 +114,7 @@ def ask_teacher(
     for (values, scores), drawn in zip(blocks, (synthetic, extra), strict=True):
         more = [] if drawn is None else [drawn]
         X = np.concatenate([values, *(part.matrix for part in more)])
-        target = np.concatenate([scores, *(teacher.raw(part.X) for part in more)], axis=1)
+        target = np.concatenate([scores, *(teacher.scores(part) for part in more)], axis=1)
         problems.append(Problem(X.astype(np.float32), target))
     fitting, validation = problems
     unit = _unit(fitting.target, teacher.family)
@@ -123,12 +123,15 @@ def ask_teacher(
     return fitting, validation, unit, 0 if synthetic is None else len(synthetic)
 
 
-def _drawn(real: Samples, generator: Any, among: Indices, size: int, rng: np.random.Generator) -> Samples | None:
+def _drawn(
+    real: Samples, generator: Any, teacher: Teacher, among: Indices, size: int, rng: np.random.Generator
+) -> Samples | None:
     if size == 0:
         return None
     if generator is not None:
         return real.like(generator(size, rng), "the result of X_synthetic")
-    return real.joined(Munge(real.matrix, real.categorical).draw(size, rng, among))
+    draw = Munge(real.matrix, real.categorical).draw(size, rng, among)
+    return real.joined(draw) if teacher.raw_encoded is None else real.joined_encoded(draw)
 
 
 def _unit(target: Float64, family: Family) -> Unit:

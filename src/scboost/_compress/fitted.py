@@ -11,7 +11,10 @@ from scboost._compress.types import Float64
 from scboost._core.losses import LogisticLoss, Loss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._data.encoder import Encoder
 from scboost._engine.xgboost.ensemble import TreeEnsemble
+from scboost._model.file import to_document
 from scboost._model.fitted import FittedModel, new_ensemble
+
+_PARAMETER_BYTES = 1_100  # at least what an estimator stores of its parameters
 
 
 def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: Encoder) -> FittedModel:
@@ -33,7 +36,7 @@ def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: En
     ensemble = new_ensemble(encoder, loss, student.intercept * scale, of_trees=True)
     if not isinstance(ensemble, TreeEnsemble):
         raise TypeError(f"expected an ensemble of trees, got a {type(ensemble).__name__}")
-    values = np.split(student.history[-1], np.cumsum(student.sizes)[:-1])
+    values = np.split(student.history[-1], np.cumsum(student.sizes)[:-1]) if student.trees else []
     ensemble._trees = [  # noqa: SLF001
         with_values(tree, v * scale[i % K]) for i, (tree, v) in enumerate(zip(student.trees, values, strict=True))
     ]
@@ -43,9 +46,9 @@ def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: En
     )
 
 
-def native_size(model: FittedModel) -> int:
-    """Return the bytes of the native model in UBJSON."""
-    return len(model.trees("compress").document().encode())
+def file_size(model: FittedModel) -> int:
+    """Return the bytes of the model file in UBJSON, the parameters of the estimator included as far as known."""
+    return len(to_document(model, {}).encode()) + _PARAMETER_BYTES
 
 
 def _loss(teacher: Teacher, n_outputs: int) -> Loss:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Protocol
 
 import numpy as np
 
 from scboost._compress.families import Family
 from scboost._compress.leaves import JointFit, Leaves
-from scboost._compress.trees import apply_tree
+from scboost._compress.trees import apply_trees
 from scboost._compress.types import Float32, Float64, Indices, Mask
 from scboost._engine.factory import EngineFactory, EngineSpec
 from scboost._engine.interface import Totals, TreeOptions
+from scboost._engine.native import is_available
 from scboost._model.document import Tree
 from scboost._runtime.context import Context
 
 _BINS = 256
+# Smallest sum of Hessians in a leaf for this many samples or more, of classes and of other targets; and for fewer.
+_CLASS_HESSIAN, _VALUE_HESSIAN, _MANY_SAMPLES, _LEAST_HESSIAN = 8.0, 64.0, 24_000, 4.0
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
+_ACCURATE_ROUNDS = 20  # after which a step in the metric of the teacher's Hessian is accurate enough
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
@@ -45,6 +48,13 @@ class Settings:
     ridge: float = 3.0
     min_child_weight: float = 4.0
 
+    @classmethod
+    def of(cls, problem: Problem, family: Family, n_rounds: int, max_leaves: int) -> Settings:
+        """Return the settings for a problem; leaves have fewer samples if there are few."""
+        least = _CLASS_HESSIAN if family.link in {"logit", "softmax"} else _VALUE_HESSIAN
+        share = min(1.0, len(problem.X) / _MANY_SAMPLES)
+        return cls(n_rounds, max_leaves, min_child_weight=max(least * share, _LEAST_HESSIAN))
+
 
 class Grower(Protocol):
     """Grows trees on fixed samples."""
@@ -65,7 +75,7 @@ class Grower(Protocol):
 
 
 class EngineGrower:
-    """Leaf-wise histogram trees of a tree engine: XGBoost's, or the native one where XGBoost is not installed.
+    """Leaf-wise histogram trees of a tree engine: the native one, or XGBoost's where the compiled kernels are missing.
 
     Parameters
     ----------
@@ -83,7 +93,7 @@ class EngineGrower:
 
     def __init__(self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int) -> None:
         spec = EngineSpec(
-            name="native" if find_spec("xgboost") is None else "xgboost",
+            name="native" if is_available() else "xgboost",
             n_outputs=n_outputs,
             min_child_weight=settings.min_child_weight,
             l2=_TREE_RIDGE,
@@ -142,7 +152,7 @@ class Student:
     sizes : list of int
         Leaves of each tree.
     violation : float
-        Largest violation of the orthogonality of the last joint fit; see :meth:`JointFit.refit`.
+        Largest violation of the orthogonality of the last joint fit; see :meth:`JointFit.violation`.
     """
 
     trees: list[Tree]
@@ -151,6 +161,11 @@ class Student:
     sizes: list[int]
     violation: float = 0.0
     _places: dict[int, tuple[Float32, Leaves]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def empty(cls, n_outputs: int) -> Student:
+        """Return a student without trees."""
+        return cls([], np.zeros(n_outputs), [], [])
 
     @property
     def n_rounds(self) -> int:
@@ -167,10 +182,14 @@ class Student:
         if id(X) not in self._places:
             K = self.n_outputs
             places = Leaves(K, len(X))
-            for i, tree in enumerate(self.trees):
-                places.add(apply_tree(tree, X), self.sizes[i], i % K)
-            self._places[id(X)] = X, places  # with the array, which keeps its identity while it lives
+            for i, leaf in enumerate(apply_trees(self.trees, X)):
+                places.add(leaf, self.sizes[i], i % K)
+            self.remember(X, places)
         return self._places[id(X)][1]
+
+    def remember(self, X: Float32, places: Leaves) -> None:
+        """Remember the leaves of samples; with the array, which keeps its identity while it lives."""
+        self._places[id(X)] = X, places
 
     def scores(self, X: Float32, n_rounds: int | None = None) -> Float64:
         """Return raw scores of shape (K, n), of the model after some rounds; all by default."""
@@ -213,10 +232,9 @@ def grow(
     grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads)
     weight = np.full(n, 1.0 / max(float(family.hessian(family.mean(problem.target)).mean()), 1.0))
     fit = JointFit(Leaves(K, n), family, problem.target, weight, _intercept(problem.target, family), settings.ridge)
-    first = float(weight @ family.divergence(fit.scores, problem.target))
+    first = fit.divergence()
     trees: list[Tree] = []
     history: list[Float64] = []
-    violation = 0.0
     for _ in range(settings.n_rounds):
         grown = grower.grow(*fit.gradient_hessian())
         if history and all(len(tree["left_children"]) == 1 for tree, _ in grown):
@@ -224,11 +242,16 @@ def grow(
         for k, (tree, leaf) in enumerate(grown):
             fit.add_tree(leaf, int(np.count_nonzero(tree["left_children"] == -1)), k)
             trees.append(tree)
-        violation = fit.refit(_TOLERANCE, _STEPS)
+        if len(history) < _ACCURATE_ROUNDS:
+            fit.refit(_TOLERANCE, _STEPS)
+        else:
+            fit.advance()
         history.append(fit.leaf_values)
-        if float(weight @ family.divergence(fit.scores, problem.target)) <= _EXACT * first:
+        if fit.divergence() <= _EXACT * first:
             break
-    return Student(trees, fit.intercept, history, list(fit.leaves.sizes), violation), fit
+    student = Student(trees, fit.intercept, history, list(fit.leaves.sizes))
+    student.remember(problem.X, fit.leaves)
+    return student, fit
 
 
 def select_ridge(
@@ -238,11 +261,11 @@ def select_ridge(
     best = (np.inf, fit.ridge, fit.leaf_values, 0.0)
     for ridge in sorted(ridges, reverse=True):
         fit.ridge = ridge
-        violation = fit.refit(_LAST_TOLERANCE, _LAST_STEPS)
+        fit.refit(_LAST_TOLERANCE, _LAST_STEPS)
         F = student.leaves(validation.X).scores(fit.leaf_values) + student.intercept[:, None]
         value = float(family.divergence(F, validation.target).mean())
         if value < best[0]:
-            best = (value, ridge, fit.leaf_values, violation)
+            best = (value, ridge, fit.leaf_values, fit.violation())
     _, ridge, values, violation = best
     student.history[-1] = values
     student.violation = violation

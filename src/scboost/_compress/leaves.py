@@ -102,8 +102,11 @@ class JointFit:
 
     def __post_init__(self) -> None:
         self._mean = self.family.mean(self.target)
+        self._least = float(
+            self.weight @ (self.family.log_partition(self.target) - (self._mean * self.target).sum(axis=0))
+        )
         metric = self.weight * self.family.hessian(np.asarray(self._mean))
-        self._factors = [LeafFactor(c, self.ridge) for c in metric]
+        self._factors = [LeafFactor(c, self.ridge, dtype=np.float32) for c in metric]
         for leaf, size, k in zip(self.leaves.index, self.leaves.sizes, self.leaves.outputs, strict=True):
             self._factors[k].add(leaf, size)
         self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
@@ -120,12 +123,20 @@ class JointFit:
         self._factors[output].add(leaf, n_leaves)
         self.leaf_values = np.concatenate([self.leaf_values, np.zeros(n_leaves)])
 
-    def objective(self) -> float:
-        """Return what is minimised, up to a constant."""
+    def divergence(self) -> float:
+        """Return the weighted sum of the divergences from the teacher; at least 0 up to rounding."""
         loss = self.family.log_partition(self.scores) - (self._mean * self.scores).sum(axis=0)
-        return float(self.weight @ loss + self.ridge * (self.leaf_values @ self.leaf_values) / 2)
+        return float(self.weight @ loss) - self._least
 
-    def refit(self, tolerance: float, max_steps: int) -> float:
+    def objective(self) -> float:
+        """Return what is minimised."""
+        return self.divergence() + float(self.ridge * (self.leaf_values @ self.leaf_values) / 2)
+
+    def advance(self) -> float:
+        """Take one step in the metric of the teacher's Hessian, the first iteration of :meth:`refit`."""
+        return self._move(self._precondition(self._slope()), self.objective())
+
+    def refit(self, tolerance: float, max_steps: int) -> None:
         """Take Newton steps until the relative decrease of the objective is below tolerance squared.
 
         Parameters
@@ -134,35 +145,36 @@ class JointFit:
             Also of the conjugate gradients, relative to the gradient before the step.
         max_steps : int
             Newton steps at most; a Gaussian family needs one.
-
-        Returns
-        -------
-        float
-            Largest violation of the orthogonality, ``|Z'r - ridge v|``, relative to the largest leaf sum of ``|r|``.
         """
         before = self.objective()
         for _ in range(1 if self.family.link == "identity" else max_steps):
-            self._step(tolerance)
-            after = self.objective()
+            after = self._move(self._solve(self._slope(), tolerance), before)
             if before - after <= tolerance**2 * abs(before):
                 break
             before = after
-        residual, _ = self.gradient_hessian()
-        violation = self.leaves.sums(residual) - self.ridge * self.leaf_values
-        scale = self.leaves.sums(np.abs(residual)).max()
-        return float(np.abs(violation).max() / scale) if scale > 0 else 0.0
 
-    def _step(self, tolerance: float) -> None:
+    def violation(self) -> float:
+        """Return the largest ``|Z'r - ridge v|``, relative to the largest leaf sum of ``|r|``: 0 if orthogonal."""
         residual, _ = self.gradient_hessian()
-        direction = self._solve(self.leaves.sums(residual) - self.ridge * self.leaf_values, tolerance)
+        scale = self.leaves.sums(np.abs(residual)).max()
+        return float(np.abs(self._slope()).max() / scale) if scale > 0 else 0.0
+
+    def _slope(self) -> Float64:
+        """Return the negative gradient of the objective: 0 if the residual is orthogonal to all leaves."""
+        return self.leaves.sums(self.gradient_hessian()[0]) - self.ridge * self.leaf_values
+
+    def _move(self, direction: Float64, before: float) -> float:
+        """Go in a direction all the way, half of it and so on until the objective falls; return the objective."""
         change = self.leaves.scores(direction)
-        values, scores, before, step = self.leaf_values, self.scores, self.objective(), 1.0
+        values, scores, step = self.leaf_values, self.scores, 1.0
         while step >= _SMALLEST_STEP:
             self.leaf_values, self.scores = values + step * direction, scores + step * change
-            if self.objective() <= before + 1e-12 * abs(before):
-                return
+            after = self.objective()
+            if after <= before + 1e-12 * abs(before):
+                return after
             step /= 2
         self.leaf_values, self.scores = values, scores
+        return before
 
     def _precondition(self, right: Float64) -> Float64:
         """Solve the ridge regression in the metric of the teacher's Hessian, output by output."""

@@ -85,6 +85,11 @@ class Samples:
         X = nw.from_native(self.X, eager_only=True)[rows.tolist()].to_native() if self.is_table else self.X[rows]
         return replace(self, X=X, matrix=self.matrix[rows])
 
+    def joined_encoded(self, draw: Draw) -> Samples:
+        """Return synthetic samples made of these as numbers only, without their table."""
+        values = draw.values(self.matrix)
+        return replace(self, X=values, matrix=values, is_table=False)
+
     def joined(self, draw: Draw) -> Samples:
         """Return synthetic samples made of these, in both forms."""
         values = draw.values(self.matrix)

@@ -51,7 +51,7 @@ class Munge:
     categorical : ndarray of shape (d,)
         Which features are categories.
     n_neighbors : int, default=20
-        A partner is drawn from this many nearest neighbours.
+        A partner is drawn from this many nearest neighbours, but at most a quarter of the samples.
     swap_probability : float, default=0.5
         Probability that a value is the partner's.
     noise : float, default=0.5
@@ -80,7 +80,8 @@ class Munge:
         bases = np.arange(n) if among is None else among
         chosen = np.concatenate([rng.permutation(len(bases)) for _ in range(-(-n_samples // len(bases)))])[:n_samples]
         base = bases[chosen]
-        partner = self._neighbors(bases, rng)[chosen, rng.integers(self.n_neighbors, size=n_samples)]
+        nearest = self._neighbors(bases, rng)
+        partner = nearest[chosen, rng.integers(nearest.shape[1], size=n_samples)]
         swapped = rng.random((n_samples, d)) < self.swap_probability
         donor = np.where(swapped, partner[:, None], base[:, None])
         return Draw(donor, self._noise(base, partner, swapped, rng))
@@ -106,12 +107,13 @@ class Munge:
         n = len(self.X)
         Z = embedding(self.X, self.categorical)
         reference = np.arange(n) if n <= _MOST_REFERENCES else np.sort(rng.permutation(n)[:_MOST_REFERENCES])
-        k = min(self.n_neighbors + 1, len(reference))
+        k = min(self.n_neighbors, max(len(reference) // 4, 1)) + 1
+        k = min(k, len(reference))
         found = reference[NearestNeighbors(n_neighbors=k).fit(Z[reference]).kneighbors(Z[bases], return_distance=False)]
         own = found == bases[:, None]
         own[~own.any(axis=1), -1] = True  # of equal samples another one may have taken its place
         found = found[~own].reshape(len(bases), k - 1) if k > 1 else found
-        return np.asarray(found[:, np.arange(self.n_neighbors) % found.shape[1]])
+        return np.asarray(found)
 
 
 def occurs_once(x: Float64) -> Mask:

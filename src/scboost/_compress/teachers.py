@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._compress.families import FAMILIES, Family
+from scboost._compress.samples import Samples
 from scboost._compress.types import Float64
 from scboost._core.losses import Loss
 from scboost._model.fitted import FittedModel, HasFittedModel
@@ -35,12 +36,19 @@ class Teacher:
         Labels in the order of the outputs (two for one output); None for regression.
     loss : Loss or None
         The model's own loss, if it is one of scboost's.
+    raw_encoded : callable or None
+        The same as `raw` for encoded samples, if it is one of scboost's models of trees.
     """
 
     raw: Callable[[Any], Float64]
     family: Family
     classes: npt.NDArray[Any] | None
     loss: Loss | None = None
+    raw_encoded: Callable[[Float64], Float64] | None = None
+
+    def scores(self, samples: Samples) -> Float64:
+        """Return raw scores of samples, of shape (K, n)."""
+        return self.raw(samples.X) if self.raw_encoded is None else self.raw_encoded(samples.matrix)
 
 
 def read_teacher(model: object, X: Any, y: Any, link: str, n_threads: int = 1) -> Teacher:
@@ -99,7 +107,11 @@ def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
     def raw(X: Any) -> Float64:
         return np.asarray(fitted.raw_scores(X, n_threads), dtype=np.float64)
 
-    return Teacher(raw, FAMILIES[_LINKS[fitted.loss.link.name]](), fitted.classes, fitted.loss)
+    def raw_encoded(matrix: Float64) -> Float64:
+        return np.asarray(fitted.ensemble.scores(matrix.astype(np.float32), n_threads), dtype=np.float64)
+
+    family = FAMILIES[_LINKS[fitted.loss.link.name]]()
+    return Teacher(raw, family, fitted.classes, fitted.loss, None if fitted.has_other_learners else raw_encoded)
 
 
 def _from_classifier(predict_proba: Callable[[Any], Any], labels: npt.NDArray[Any]) -> Teacher:

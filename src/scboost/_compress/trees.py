@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from scboost._compress.types import Float32, Float64, Indices
+from scboost._engine.native import is_available
 from scboost._model.document import Tree, leaves, with_leaf_values
 
 
 def leaf_nodes(tree: Tree) -> Indices:
     """Return the node numbers of the leaves, rising."""
     return np.flatnonzero(leaves(tree))
+
+
+def apply_trees(trees: Sequence[Tree], X: Float32) -> Iterator[Indices]:
+    """Yield the leaf of each sample for one tree after the other, as :func:`apply_tree` finds it."""
+    if not is_available():
+        yield from (apply_tree(tree, X) for tree in trees)
+        return
+    from scboost._engine.native.trees import TreePredictor
+
+    nodes = TreePredictor(list(trees), [0] * len(trees), X.shape[1]).nodes(X)
+    for i, tree in enumerate(trees):
+        place = np.cumsum(leaves(tree)) - 1
+        yield place.take(nodes[:, i])
 
 
 def apply_tree(tree: Tree, X: Float32) -> Indices:

@@ -33,7 +33,7 @@ def compress(
     *,
     max_trees: int = 20,
     max_leaves: int = _LEAVES,
-    max_bytes: int | None = None,
+    max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
     y_certify: Any = None,
@@ -53,7 +53,7 @@ def compress(
     *,
     max_trees: int = 20,
     max_leaves: int = _LEAVES,
-    max_bytes: int | None = None,
+    max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
     y_certify: Any = None,
@@ -72,7 +72,7 @@ def compress(
     *,
     max_trees: int = 20,
     max_leaves: int = _LEAVES,
-    max_bytes: int | None = None,
+    max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
     y_certify: Any = None,
@@ -104,9 +104,10 @@ def compress(
         Largest number of trees. With several classes: of trees for each class.
     max_leaves : int, default=64
         Largest number of leaves of a tree. More leaves follow the teacher more closely at equal number of trees.
-    max_bytes : int, optional
-        Largest size of the native model in UBJSON. The number of trees and leaves is then selected on validation
-        samples among combinations that fit.
+    max_bytes : int, "auto" or None, default="auto"
+        Largest size of the model file in UBJSON. To fit, trees get fewer leaves; with less than about 32 leaves, there
+        are fewer trees instead. "auto" is a tenth of the teacher's file, but at least 20,000, for models of scboost,
+        and no limit for others; None is no limit.
     confidence : float, default=0.95
         Confidence of the bounds in the certificate.
     X_certify, y_certify : optional

@@ -25,7 +25,7 @@ from scboost._data.encoder import Encoder
 from scboost._engine.interface import TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
-from scboost._model.document import Document
+from scboost._model.document import Document, leaves
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.json_text import read_text
 from scboost._model.packing import NUMERIC, ModelFileError, float64, pack, require, unpack, untrusted
@@ -72,6 +72,7 @@ _RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     """Return the native model, with everything else in its attributes."""
     ensemble = model.trees("save_model")
+    native = ensemble.document()
     own = {
         "schema": SCHEMA,
         "scboost": __version__,
@@ -83,11 +84,29 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
         "fitted": {name: pack(value, name) for name, value in _attributes(model).items() if value is not None},
         "weights": pack(ensemble.weights),
         "intercept": pack(ensemble.intercept),
-        "leaf_values": pack(ensemble.leaf_values()),
+        "leaf_values": pack(_stored_leaf_values(ensemble, native)),
         "dropped_trees": base64.b64encode(ubjson.encode(ensemble.dropped())).decode(),
     }
-    document = ensemble.document().with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
+    document = native.with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
     return document.with_learner(attributes={**document.attributes, _CHECKSUM: checksum(document)})
+
+
+def _stored_leaf_values(ensemble: TreeEnsemble, native: Document) -> FloatArray:
+    """Return leaf values before the weights; of the first round only, if the native model has those of the others.
+
+    That is so if all weights are 1. The leaves of the first round always hold a part of the intercept.
+    """
+    values = ensemble.leaf_values()
+    n_first, later = _later_leaf_values(native, ensemble.n_outputs)
+    unweighted = bool((ensemble.weights == 1).all())
+    return values[:n_first] if unweighted and np.array_equal(values[n_first:], later) else values
+
+
+def _later_leaf_values(native: Document, n_outputs: int) -> tuple[int, FloatArray]:
+    """Return the number of leaves in the first round of a native model, and the leaf values of all other rounds."""
+    by_tree = [tree["split_conditions"][leaves(tree)] for tree in native.in_current_layout().trees]
+    n_first = sum(len(values) for values in by_tree[:n_outputs])
+    return n_first, np.concatenate([np.zeros(0, np.float32), *by_tree[n_outputs:]])
 
 
 def _attributes(model: FittedModel) -> dict[str, Any]:
@@ -305,6 +324,9 @@ class _Reader:
         leaf_values = unpack(own["leaf_values"])
         require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
         require(leaf_values.ndim == 1, "leaf_values are not a vector")
+        n_first, later = _later_leaf_values(self._document, loss.n_outputs)
+        if len(leaf_values) == n_first and bool((weights == 1).all()):
+            leaf_values = np.concatenate([leaf_values, later])
         dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
         require(isinstance(dropped, list), "dropped_trees is not a list")
         assert isinstance(ensemble, TreeEnsemble)  # noqa: S101 - for the type checker
