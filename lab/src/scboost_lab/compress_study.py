@@ -52,8 +52,8 @@ COVERAGE_COLUMNS = ("agreement", "loss_rise", "covered_agreement", "covered_rise
 Array = NDArray[Any]
 
 TEACHERS: dict[str, Method] = {
-    "SCBoost": Method(SCBOOST),
-    "SCBoost best": Method(SCBOOST, {"preset": "best"}),
+    "SCBoost": Method(SCBOOST, {"engine": "native"}),
+    "SCBoost best": Method(SCBOOST, {"engine": "native", "preset": "best"}),
     "XGBoost 500": Method("XGB", {"n_estimators": 500, "learning_rate": 0.05, "enable_categorical": True}),
     "LightGBM 500": Method("LGBM", {"n_estimators": 500, "learning_rate": 0.05}),
     "CatBoost 1000": Method("CAT", {"n_estimators": 1000}),
@@ -89,6 +89,7 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "50 neighbours": {"munge": {"n_neighbors": 50}},
     "without noise": {"munge": {"noise": 0.0}},
     "swap 0.3": {"munge": {"swap_probability": 0.3}},
+    "without a limit of bytes": {"max_bytes": None},
     "10 trees of 128 leaves": {"max_trees": 10, "max_leaves": 128},
     "40 trees of 32 leaves": {"max_trees": 40, "max_leaves": 32},
     "80 trees of 16 leaves": {"max_trees": 80, "max_leaves": 16},

@@ -19,7 +19,7 @@ from scboost._compress.teachers import read_teacher
 from scboost._compress.types import Mask
 from scboost._model.fitted import FittedModel, HasFittedModel
 
-_RIDGES = (0.3, 1.0, 3.0, 10.0)
+_RIDGES = (1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
 _TREE_BYTES, _NODE_BYTES = 665, 34  # of a native model in UBJSON, for trees without categories
 _ENOUGH_LEAVES, _ENOUGH_TREES = 32, 10
