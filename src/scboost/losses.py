@@ -31,13 +31,28 @@ The logarithm of the hyperbolic cosine: squared error near zero, absolute error 
 True
 """
 
-from scboost._core.links import IdentityLink, Link, LogitLink, LogLink, QuantileLink, SoftmaxLink, SortedQuantilesLink
+from scboost._core.links import (
+    HazardLink,
+    IdentityLink,
+    Link,
+    LogitLink,
+    LogLink,
+    QuantileLink,
+    SoftmaxLink,
+    SortedQuantilesLink,
+    TimeLink,
+)
 from scboost._core.losses import (
+    CoxLoss,
+    EfronCoxLoss,
     ExpectileLoss,
+    ExtremeAFTLoss,
     GammaLoss,
     HuberLoss,
+    LogisticAFTLoss,
     LogisticLoss,
     Loss,
+    NormalAFTLoss,
     PoissonLoss,
     QuantileLoss,
     QuantilesLoss,
@@ -47,15 +62,21 @@ from scboost._core.losses import (
 )
 
 __all__ = [
+    "CoxLoss",
+    "EfronCoxLoss",
     "ExpectileLoss",
+    "ExtremeAFTLoss",
     "GammaLoss",
+    "HazardLink",
     "HuberLoss",
     "IdentityLink",
     "Link",
     "LogLink",
+    "LogisticAFTLoss",
     "LogisticLoss",
     "LogitLink",
     "Loss",
+    "NormalAFTLoss",
     "PoissonLoss",
     "QuantileLink",
     "QuantileLoss",
@@ -64,5 +85,6 @@ __all__ = [
     "SoftmaxLoss",
     "SortedQuantilesLink",
     "SquaredLoss",
+    "TimeLink",
     "TweedieLoss",
 ]

@@ -104,6 +104,9 @@ def _is_booster(model: object) -> bool:
 
 
 def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
+    if fitted.loss.task != "regression":
+        raise ValueError(f"compress supports classification and regression; this is a model of {fitted.loss.task}.")
+
     def raw(X: Any) -> Float64:
         return np.asarray(fitted.raw_scores(X, n_threads), dtype=np.float64)
 

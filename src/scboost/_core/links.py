@@ -96,6 +96,18 @@ class LogLink(Link):
         return np.asarray(np.exp(raw[0]))
 
 
+class HazardLink(LogLink):
+    """The raw score is the logarithm of a hazard ratio."""
+
+    objective = "survival:cox"
+
+
+class TimeLink(LogLink):
+    """The raw score is the location of the logarithm of a time."""
+
+    objective = "survival:aft"
+
+
 class LogitLink(Link):
     """The raw score is the log-odds of the second of two classes."""
 

@@ -167,8 +167,8 @@ class Boosting:
         Advanced in place, so that the loop can be stopped after any round and resumed.
     loss : Loss
         The loss to minimise.
-    y : ndarray of shape (n,)
-        Target, in the engine's dtype.
+    y : ndarray of shape (n,) or (n, 2)
+        Target, in the engine's dtype if the loss is separable.
     sample_weight : ndarray of shape (n,) or None
         Sample weights, in float64: their products must not be rounded, or a weight would differ from repetition.
         Samples of weight 0 do not affect the trees, but their scores are kept up to date.
@@ -263,7 +263,11 @@ class Boosting:
             np.negative(r, out=r)
             return loss_sums(losses, self._weight, rows)
 
-        if passes is not None and kernel and self._y.dtype == state.F.dtype == np.float32 and self._y.ndim == 1:
+        if not self._loss.separable:
+            losses, self._r[:], self._hessian[:] = self._loss.derivatives(self._y, state.F, self._weight)
+            np.negative(self._r, out=self._r)
+            local = [total_sums([loss_sums(losses, self._weight, slice(None))])]
+        elif passes is not None and kernel and self._y.dtype == state.F.dtype == np.float32 and self._y.ndim == 1:
             differentiated = getattr(passes, kernel)(self._y, state.F, self._weight64, self._r, self._hessian)
             local = [np.array(differentiated)]
         else:

@@ -114,7 +114,9 @@ class Run:
         self._validation, self._loss, self._weight = validation, frame.loss, samples.weight
         if validation is not None and validation.metric is not None:
             self.training.metric = validation.metric.name
-        self._y = y = np.asarray(frame.target(samples.y), dtype=engine.dtype)
+        # Losses that are not separable compare targets: rounding would make ties.
+        dtype = engine.dtype if loss.separable else np.float64
+        self._y = y = np.asarray(frame.target(samples.y), dtype=dtype)
         draws = None
         if settings.random:
             draws = Draws(samples.keys(context), settings.seed, samples.weight, context)
@@ -224,7 +226,8 @@ class OutOfFold:
         if self.best_scores is None:
             raise ValueError("no scores were kept")
         frame = self._loss.frame(ensemble.intercept)
-        return frame.loss.pointwise_loss(frame.target(self._y), self.best_scores.astype(np.float64))
+        y, scores = frame.target(self._y), self.best_scores.astype(np.float64)
+        return frame.loss.derivatives(y, scores, self._weight)[0]
 
     def added_scores(self, ensemble: Ensemble) -> FloatArray | None:
         """Return the raw scores kept without the intercept, of shape (K, m); None if there are none."""

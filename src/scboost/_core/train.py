@@ -14,6 +14,7 @@ from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
 from scboost._core.spec import FitSpec, RoundSelection
 from scboost._core.stopping import StopReason
+from scboost._core.survival import out_of_fold_baseline
 from scboost._core.training import Training, validation_column
 from scboost._core.tree_weights import out_of_fold_scale, out_of_fold_shift, weigh_ensemble, weigh_folds
 from scboost._core.weighting import Weights
@@ -254,6 +255,9 @@ def _train_on_all(
             run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
         elif selection is not None and (keeps_folds or weights is None):
             run.training.scale = [out_of_fold_scale(samples, folds, models, spec.loss, communicator)]
+            run.training.baseline, run.training.shift = out_of_fold_baseline(
+                samples, folds, models, spec.loss, run.training.scale[0]
+            )
     return _grow(spec, run, n_rounds, "scboost, all rows", context), n_rounds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +46,8 @@ class Training:
         Shift of the scores of each output, estimated out of fold and applied after the last round; empty for none.
     scale : list of float
         Factor of all learners, estimated out of fold and applied after the last round; empty for 1.
+    baseline : mapping of str to ndarray
+        What out-of-fold predictions say about the survival functions of the finished model; empty for other losses.
     options : TreeOptions
         Options of the trees.
     without_scores : bool
@@ -68,6 +70,7 @@ class Training:
     grown: tuple[FloatArray, FloatArray] | None = None
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
+    baseline: Mapping[str, FloatArray] = field(default_factory=dict)
     options: TreeOptions = field(default_factory=TreeOptions)
     without_scores: bool = False
 

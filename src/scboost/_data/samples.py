@@ -21,7 +21,7 @@ class Samples:
     ----------
     X : matrix or Paged of shape (n, d), or None
         Features; None where they are not needed.
-    y : ndarray of shape (n,)
+    y : ndarray of shape (n,) or (n, 2)
         Targets as the loss takes them.
     weight : ndarray of shape (n,) or None
         Sample weights.

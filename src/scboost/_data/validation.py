@@ -25,7 +25,7 @@ def check_size(matrix: Any, name: str = "X") -> None:
         )
 
 
-def target_vector(y: ArrayLike, X: Any, name: str = "y") -> npt.NDArray[Any]:
+def target_vector(y: ArrayLike | None, X: Any, name: str = "y") -> npt.NDArray[Any]:
     """Return a one-dimensional target of the length of X, without missing values."""
     if y is None:
         raise ValueError(f"This estimator requires {name} to be passed, but the target {name} is None.")

@@ -2,5 +2,6 @@
 
 from scboost._estimators.classifier import SCBoostClassifier
 from scboost._estimators.regressor import SCBoostRegressor
+from scboost._estimators.survival import SCBoostSurvival
 
-__all__ = ["SCBoostClassifier", "SCBoostRegressor"]
+__all__ = ["SCBoostClassifier", "SCBoostRegressor", "SCBoostSurvival"]

@@ -11,9 +11,7 @@ import numpy as np
 
 from scboost._core.losses import Loss
 from scboost._estimators.base import SCBoost
-from scboost._estimators.classifier import SCBoostClassifier
-from scboost._estimators.model_file import check_loss_parameters, make_estimator
-from scboost._estimators.regressor import SCBoostRegressor
+from scboost._estimators.model_file import Estimator, check_loss_parameters, make_estimator
 from scboost._model.atomic import check_folder, write_file
 from scboost._model.checkpoint import from_bytes, to_bytes
 from scboost._model.packing import ModelFileError, untrusted
@@ -95,7 +93,7 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def load(self, *, other_versions: bool = False, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
+    def load(self, *, other_versions: bool = False, loss: Loss | None = None) -> Estimator:
         """Read the estimator of the last checkpoint.
 
         Parameters
@@ -120,9 +118,7 @@ class Checkpoint:
         return estimator.set_params(callbacks=[self])
 
 
-def estimator_from_bytes(
-    data: bytes, loss: Loss | None, *, other_versions: bool
-) -> SCBoostClassifier | SCBoostRegressor:
+def estimator_from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Estimator:
     """Return the estimator of a checkpoint's content; see :meth:`Checkpoint.load`."""
     model, parameters, resumable = from_bytes(data, loss, other_versions=other_versions)
     with untrusted():

@@ -19,6 +19,7 @@ from scboost._arrays import ArrayLike, IntArray
 from scboost._core.losses import Loss
 from scboost._core.parameters import Parameters, Request
 from scboost._core.rules import check_batch_arguments, check_metric_is_used, check_parameters, check_request
+from scboost._core.run import ValidationMetric
 from scboost._core.spec import Facts, FitSpec, Strategy, resolve
 from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
@@ -139,6 +140,19 @@ class FitMixin(ABC):
         """Whether tree weights can be learnt with the loss."""
         return True
 
+    def _target_array(self, y: ArrayLike | None, X: Any, name: str) -> npt.NDArray[Any]:
+        """Return a target that a user gave as an array of the length of X."""
+        return target_vector(y, X, name)
+
+    def _metric(self, scoring: str | Callable[..., float], target: Target) -> ValidationMetric:
+        """Return the metric of validation sets that a user named."""
+        return Metric(scoring, target.loss, target.classes)
+
+    def _finished(self, model: FittedModel, samples: Samples, n_threads: int) -> FittedModel:
+        """Add what a model needs besides its trees, computed from the training samples."""
+        del samples, n_threads
+        return model
+
     @abstractmethod
     def __fitted_model__(self) -> FittedModel:
         """Return the fitted model."""
@@ -233,7 +247,7 @@ class FitMixin(ABC):
         else:
             encoder, matrix = learn_features(X, self._input_rules(), like, type(self).__name__, communicator)
             with agreed(communicator):
-                labels = target_vector(given.y, matrix)
+                labels = self._target_array(given.y, matrix, "y")
             target = self._learn_target(labels, matrix, given.sample_weight, communicator, base_loss)
         context.threads.load_kernels(len(target.samples))
         if self._engine_name(given, context) == "native":
@@ -273,7 +287,7 @@ class FitMixin(ABC):
         matrix = encoder.encode(X, owner=type(self).__name__, min_samples=0 if communicator.size > 1 else 1)
         if self.estimator is None:
             check_size(matrix, "X_val")
-        labels = target_vector(y, matrix, "y_val")
+        labels = self._target_array(y, matrix, "y_val")
         return self._validation_samples(labels, matrix, sample_weight, target, communicator)
 
     def _make_spec(
@@ -309,7 +323,7 @@ class FitMixin(ABC):
             if parameters.estimator is None
             else functools.partial(_make_learner, parameters.estimator),
             engine=engine,
-            metric=None if scoring is None else Metric(scoring, loss, target.classes),
+            metric=None if scoring is None else self._metric(scoring, target),
         )
         by_hash = isinstance(parameters.cv, str)
         if strategy.selects_rounds and by_hash and not can_select_rounds(samples, loss.n_classes, context):
@@ -334,7 +348,10 @@ class FitMixin(ABC):
         def set_model(to: FitMixin, training: Training, n_rounds: int, trained: Trained | None = None) -> Any:
             asked = self.n_estimators if stops_early else n_rounds
             resumable = None if identity is None else Resumable(training, identity, asked)
-            return to.__with_fitted_model__(_fitted_model(encoder, target, training, trained), resumable)
+            model = _fitted_model(encoder, target, training, trained)
+            if trained is not None:
+                model = self._finished(model, target.samples, context.n_threads)
+            return to.__with_fitted_model__(model, resumable)
 
         tasks = Tasks(self, given.X, given.y, given.sample_weight, spec.strategy.n_rounds)
         publish = functools.partial(set_model, view)
@@ -414,6 +431,7 @@ def _fitted_model(encoder: Encoder, target: Target, training: Training, trained:
         tree_shape=training.options.shape,
         training_log=training.log(),
         stop_reason=training.stop.message,
+        baseline={} if training.interrupted else training.baseline,
     )
     if trained is None:
         return model

@@ -44,15 +44,18 @@ class Metric:
 
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return minus the score of raw scores F, of shape (K, n), for targets y as the loss takes them."""
-        target = y if self._classes is None else self._classes[y.astype(np.intp)]
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        score = float(self._scorer(self._model, F.T, target, **weights))
+        score = float(self._scorer(self._model, F.T, self._target(y), **weights))
         if np.isnan(score):
             raise ValueError(
                 f"early_stopping_metric={self._scoring!r} is not defined on the {len(y)} held-out samples; pass other "
                 "or more validation samples, or another metric."
             )
         return -score
+
+    def _target(self, y: FloatArray) -> npt.NDArray[Any]:
+        """Return targets as users give them."""
+        return y if self._classes is None else np.asarray(self._classes[y.astype(np.intp)])
 
 
 def _scorer(scoring: str | Callable[..., float]) -> Callable[..., float]:

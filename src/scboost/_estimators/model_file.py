@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scboost._core.losses import HuberLoss, Loss
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor
+from scboost._core.losses import AFTLoss, HuberLoss, Loss
+from scboost._estimators import SCBoostClassifier, SCBoostRegressor, SCBoostSurvival
 from scboost._estimators.base import SCBoost
 from scboost._estimators.regressor import named_loss
+from scboost._estimators.survival import named_survival_loss
 from scboost._model import file
 from scboost._model.atomic import write_file
 from scboost._model.document import Document
@@ -20,6 +21,10 @@ from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, require, untrusted
 
 _FORMATS = (".json", ".ubj")
+Estimator = SCBoostClassifier | SCBoostRegressor | SCBoostSurvival
+_CLASSES: dict[str, type[Estimator]] = {
+    cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor, SCBoostSurvival)
+}
 
 
 def save_model(
@@ -59,9 +64,9 @@ def save_model(
     write_file(target, document.encode_json() if target.suffix == ".json" else document.encode())
 
 
-def _stored_class(model: FittedModel) -> type[SCBoostClassifier | SCBoostRegressor]:
+def _stored_class(model: FittedModel) -> type[Estimator]:
     """Class that a file names: one of this library's, also for a model of a class derived from it."""
-    return SCBoostRegressor if model.classes is None else SCBoostClassifier
+    return _CLASSES[model.owner]
 
 
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
@@ -77,13 +82,16 @@ def check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> 
     if model.classes is not None or named is None or isinstance(named, Loss):
         return
     loss, delta = model.loss, model.loss.delta if isinstance(model.loss, HuberLoss) else 1.0
-    defaults = SCBoostRegressor().get_params(deep=False)
-    expected = named_loss({**defaults, **parameters}, lambda: delta)
+    every = {**_stored_class(model)().get_params(deep=False), **parameters}
+    if loss.task == "survival":
+        expected = named_survival_loss(every, lambda: loss.scale if isinstance(loss, AFTLoss) else 1.0)
+    else:
+        expected = named_loss(every, lambda: delta)
     if pack_loss(expected) != pack_loss(loss):
         raise ValueError(f"the parameters name the loss {expected!r}, but the model was fitted with {loss!r}")
 
 
-def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
+def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> Estimator:
     """Read a model that ``save_model`` of an estimator has written.
 
     Parameters
@@ -96,7 +104,7 @@ def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> SCB
 
     Returns
     -------
-    SCBoostClassifier or SCBoostRegressor
+    SCBoostClassifier, SCBoostRegressor or SCBoostSurvival
         Fitted. Callbacks are not part of a file.
 
     Raises
@@ -122,13 +130,13 @@ def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> SCB
         raise ModelFileError(f"{str(path)!r} {error}") from error
 
 
-def from_document(document: Document, loss: Loss | None = None) -> SCBoostClassifier | SCBoostRegressor:
+def from_document(document: Document, loss: Loss | None = None) -> Estimator:
     """Make the estimator of a document that ``parse`` returned; see :func:`load_model` for the loss."""
     with untrusted():
         return make_estimator(*file.from_document(document, loss))
 
 
-def make_estimator(model: FittedModel, parameters: dict[str, Any]) -> SCBoostClassifier | SCBoostRegressor:
+def make_estimator(model: FittedModel, parameters: dict[str, Any]) -> Estimator:
     """Return the estimator of a model and of parameters that were read from a file, after checking them."""
     estimator = _stored_class(model)()
     known = estimator.get_params(deep=False)

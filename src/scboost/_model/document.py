@@ -84,13 +84,13 @@ class Document:
             Categories of each column, None for numbers; empty if the tables are not part of the model.
         """
         K = n_outputs
-        parameters: dict[str, Any] = {"name": objective}
-        if objective == "multi:softprob":
-            parameters["softmax_multiclass_param"] = {"num_class": str(K)}
-        elif objective == "count:poisson":
-            parameters["poisson_regression_param"] = {"max_delta_step": "0.7"}
-        else:
-            parameters["reg_loss_param"] = {"scale_pos_weight": "1"}
+        stated = {
+            "multi:softprob": {"softmax_multiclass_param": {"num_class": str(K)}},
+            "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
+            "survival:cox": {},
+            "survival:aft": {"aft_loss_param": {"aft_loss_distribution": "normal", "aft_loss_distribution_scale": "1"}},
+        }
+        parameters = {"name": objective, **stated.get(objective, {"reg_loss_param": {"scale_pos_weight": "1"}})}
         learner = {
             "attributes": {},
             "feature_names": list(feature_names),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scboost._arrays import ArrayLike
+from scboost._core.links import LogLink
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model.document import Tree, leaves
 from scboost._model.fitted import FittedModel, HasFittedModel, fitted_model
@@ -133,7 +134,7 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
         nodes.append(helper.make_node("TopK", ["scores", "all"], ["prediction", "order"], axis=1, largest=0))
         outputs = [helper.make_tensor_value_info("prediction", onnx.TensorProto.FLOAT, [None, ensemble.n_outputs])]
     else:
-        link = "Exp" if ensemble.document().objective == "count:poisson" else "Identity"
+        link = "Exp" if isinstance(fitted.loss.link, LogLink) else "Identity"
         constants["column"] = np.array([1], dtype=np.int64)
         nodes += [
             helper.make_node("Squeeze", ["scores", "column"], ["score"]),

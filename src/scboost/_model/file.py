@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray
 from scboost._core import losses
+from scboost._core.links import HazardLink
 from scboost._core.losses import Loss
 from scboost._core.weighting.solver import Weights
 from scboost._data.encoder import Encoder
@@ -125,6 +126,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "categorical_splits_": selection.categorical_splits,
         "weighting_result_": model.weighting_result,
         "target_name_": model.target_name,
+        "baseline_": dict(model.baseline) or None,
     }
 
 
@@ -258,8 +260,7 @@ class _Reader:
         require(not _OF_THE_PROCESS & set(parameters), "a parameter is set that is never stored")
         model = self._model(self._loss())
         if self._own["schema"] == 1:
-            name = "SCBoostRegressor" if model.classes is None else "SCBoostClassifier"
-            require(self._own["estimator"] == name, f"{self._own['estimator']!r:.40} has another loss")
+            require(self._own["estimator"] == model.owner, f"{self._own['estimator']!r:.40} has another loss")
         return model, parameters
 
     def _model(self, loss: Loss) -> FittedModel:
@@ -296,6 +297,7 @@ class _Reader:
             selection=_selection(fitted, encoder),
             weighting_result=weights,
             target_name=name,
+            baseline=_checked_baseline(fitted.get("baseline_", {}), loss),
         )
 
     def _encoder(self, fitted: dict[str, Any]) -> Encoder:
@@ -396,6 +398,7 @@ _ATTRIBUTES = {
     "categorical_splits_",
     "weighting_result_",
     "target_name_",
+    "baseline_",
 }
 
 
@@ -423,6 +426,23 @@ def _checked_log(log: Any) -> dict[str, FloatArray]:
     require(all(values.dtype.kind in NUMERIC for values in log.values()), "a log holds something else than numbers")
     require(len({len(values) for values in log.values()}) <= 1, "the columns of a log have different lengths")
     return dict(log)
+
+
+def _checked_baseline(baseline: Any, loss: Loss) -> dict[str, FloatArray]:
+    """Check what survival functions are computed from."""
+    require(isinstance(baseline, dict), "the baseline is not a dictionary")
+    if not baseline:
+        return {}
+    require(loss.task == "survival", "there is a baseline of a model that has none")
+    own = "cumulative_hazard" if isinstance(loss.link, HazardLink) else "scale"
+    require(set(baseline) == {"time", own}, f"the baseline holds {list(baseline)!r:.80}")
+    for name, given in baseline.items():
+        values = float64(given, name)
+        require(values.ndim == 1 and len(values) > 0 and bool(np.isfinite(values).all()), f"{name} is not finite")
+        require(values[0] >= 0 and bool((np.diff(values) >= 0).all()), f"{name} of the baseline does not rise")
+    size = 1 if own == "scale" else len(baseline["time"])
+    require(len(baseline[own]) == size and baseline[own][-1] > 0, f"{own} of the baseline is not of size {size}")
+    return dict(baseline)
 
 
 def _selection(fitted: dict[str, Any], encoder: Encoder) -> Selection:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
 from scboost._core.losses import Loss
+from scboost._core.losses.base import Task
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
 from scboost._engine.interface import TreeShape
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import xgboost
 
     from scboost._core.weighting import Weights
+
+
+_OWNERS: dict[Task, str] = {"regression": "SCBoostRegressor", "survival": "SCBoostSurvival"}
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,9 @@ class FittedModel:
         Tree weights with their optimality gap, if weights were learned.
     target_name : str or None
         Name of the target column, if known.
+    baseline : mapping of str to ndarray
+        What turns the raw scores of a survival model into survival functions; empty for other models, and before the
+        end of the fit.
     """
 
     encoder: Encoder
@@ -91,11 +98,12 @@ class FittedModel:
     selection: Selection = field(default_factory=Selection)
     weighting_result: Weights | None = None
     target_name: str | None = None
+    baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     @property
     def owner(self) -> str:
         """Name of the estimator that has such a model."""
-        return "SCBoostRegressor" if self.classes is None else "SCBoostClassifier"
+        return _OWNERS[self.loss.task] if self.classes is None else "SCBoostClassifier"
 
     @property
     def has_other_learners(self) -> bool:

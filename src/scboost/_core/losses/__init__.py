@@ -5,13 +5,27 @@ from scboost._core.losses.classification import LogisticLoss, SoftmaxLoss
 from scboost._core.losses.positive import GammaLoss, PoissonLoss, TweedieLoss
 from scboost._core.losses.quantile import ExpectileLoss, QuantileLoss, QuantilesLoss
 from scboost._core.losses.squared import HuberLoss, SquaredLoss
+from scboost._core.losses.survival import (
+    AFTLoss,
+    CoxLoss,
+    EfronCoxLoss,
+    ExtremeAFTLoss,
+    LogisticAFTLoss,
+    NormalAFTLoss,
+)
 
 __all__ = [
+    "AFTLoss",
+    "CoxLoss",
+    "EfronCoxLoss",
     "ExpectileLoss",
+    "ExtremeAFTLoss",
     "GammaLoss",
     "HuberLoss",
+    "LogisticAFTLoss",
     "LogisticLoss",
     "Loss",
+    "NormalAFTLoss",
     "PoissonLoss",
     "QuantileLoss",
     "QuantilesLoss",

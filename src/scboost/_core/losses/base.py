@@ -3,7 +3,7 @@
 A loss knows its gradient and Hessian, its link and the targets it is defined for. It knows nothing of trees.
 
 Raw scores and everything derived from them have shape (K, n): K outputs, n samples. Targets are a vector of length n:
-0/1 for two classes, class indices for many, real numbers for regression.
+0/1 for two classes, class indices for many, real numbers for regression; or of shape (n, 2): bounds of survival times.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from scboost._runtime.threads import SERIAL, Threads
 MIN_HESSIAN = 1e-16
 # Targets are float32 in the loop, and so are their squares: outside of these ranges they would over- or underflow.
 _TARGET_RANGES = (1e-15, 1e15)
+
+Task = Literal["regression", "survival"]
 
 
 class Loss(ABC):
@@ -55,6 +58,10 @@ class Loss(ABC):
         Exact minimiser of the loss along a constant step, used in place of a Newton step.
     kernel : str
         Name of the compiled kernel of a built-in loss; empty if there is none.
+    separable : bool
+        Whether the loss of a sample depends on that sample alone.
+    task : {"regression", "survival"}
+        What a loss without classes is for, which determines the estimator of a model file.
     """
 
     link: Link = IDENTITY
@@ -67,6 +74,8 @@ class Loss(ABC):
     residual_quantile: float | None = None
     line_search: LineSearch | None = None
     kernel: str = ""
+    separable: bool = True
+    task: Task = "regression"
 
     def __repr__(self) -> str:
         own = ", ".join(f"{name}={getattr(self, name, '?')!r}" for name in inspect.signature(type(self)).parameters)
@@ -104,6 +113,16 @@ class Loss(ABC):
     @abstractmethod
     def pointwise_loss(self, y: FloatArray, raw: FloatArray) -> FloatArray:
         """Return the loss of each sample, of shape (n,)."""
+
+    def derivatives(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return loss, gradient and Hessian of all samples at once, each for a unit of the sample's own weight.
+
+        Only a loss that is not separable depends on the weights.
+        """
+        del sample_weight
+        return self.pointwise_loss(y, raw), *self.gradient_hessian(y, raw)
 
     def loss_gradient_hessian(
         self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray, threads: Threads

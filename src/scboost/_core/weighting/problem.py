@@ -143,7 +143,7 @@ def learn_scale(
     ----------
     added : ndarray of shape (K, n)
         Sum of the contributions of all rounds to each raw score. Sums run over the samples of all workers.
-    y : ndarray of shape (n,)
+    y : ndarray of shape (n,) or (n, 2)
         Targets as the loss expects them.
     loss : Loss
         The boosting loss, convex in the raw score.
@@ -165,7 +165,7 @@ def learn_scale(
 
     def slopes(a: float) -> FloatArray:
         """Return the negative derivative of each sample's loss with respect to the factor."""
-        gradient, _ = loss.gradient_hessian(y, start + a * added)
+        _, gradient, _ = loss.derivatives(y, start + a * added, sample_weight)
         return np.asarray(np.sum(-gradient * added, axis=0))
 
     def total(values: FloatArray) -> float:

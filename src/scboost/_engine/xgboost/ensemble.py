@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from scboost._engine.native.trees import TreePredictor
 
+_LOG_LINKS = {"count:poisson", "survival:cox", "survival:aft"}  # objectives whose raw score is a logarithm
 _LARGEST_SHIFT = 64  # of the leaves by the intercept, in units of what the native model holds
 
 
@@ -221,12 +222,12 @@ class TreeEnsemble(Ensemble):
 
     @property
     def _link_is_rounded(self) -> bool:
-        return self._objective in {"binary:logistic", "count:poisson"}
+        return self._objective in {"binary:logistic", *_LOG_LINKS}
 
     @property
     def _scores_have_unit(self) -> bool:
         """Whether raw scores have the unit of y, as opposed to logarithms."""
-        return self._objective not in {"binary:logistic", "count:poisson", "multi:softprob"}
+        return self._objective not in {"binary:logistic", "multi:softprob", *_LOG_LINKS}
 
     def _document(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> Document:
         base_score, rest = self._base_score(intercept)
@@ -251,7 +252,7 @@ class TreeEnsemble(Ensemble):
         """Intercept of all outputs as XGBoost stores it, and what that leaves for the leaves of the first round."""
         if self._objective == "binary:logistic":
             stored = np.clip(special.expit(intercept), 1e-6, 1 - 1e-6).astype(np.float32)
-        elif self._objective == "count:poisson":
+        elif self._objective in _LOG_LINKS:
             stored = np.exp(np.clip(intercept, -80, 80)).astype(np.float32)  # what float32 holds
         else:
             stored = np.array([(intercept.min() + intercept.max()) / 2], dtype=np.float32)
@@ -263,7 +264,7 @@ class TreeEnsemble(Ensemble):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self._objective == "binary:logistic":
                 return -np.log(1 / stored - 1).astype(np.float64)  # in float32, as XGBoost does
-            if self._objective == "count:poisson":
+            if self._objective in _LOG_LINKS:
                 return np.log(stored.astype(np.float64))
         return stored.astype(np.float64)
 
