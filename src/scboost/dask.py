@@ -437,3 +437,11 @@ def _fit_on_worker(
     elif template is not None:
         joined |= {name: value[:0] for name, value in template.items()}
     return fit_part(estimator, Part(**joined), arguments, resume)
+
+
+def __getattr__(name: str) -> object:
+    if name == "SCBoostSurvival":
+        raise AttributeError(
+            f"scboost.dask has no {name}: its loss compares samples, which must be on one machine. Use scboost.{name}."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

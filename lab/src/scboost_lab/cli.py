@@ -18,6 +18,7 @@ COMMANDS = {
     "default_study": "compare the default with other libraries at their defaults",
     "candidate_study": "measure shapes and sizes of trees that cross-validation may select",
     "compress_study": "compare compressed models with their teachers and with short boosted models",
+    "survival_study": "compare survival models with other libraries",
     "benchmarks": "write the page of benchmarks and its chart from the results",
     "readme": "write the README's table and speeds from the results",
 }

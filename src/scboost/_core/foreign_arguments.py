@@ -82,7 +82,8 @@ FOREIGN = (
     _foreign(
         "objective loss_function application",
         "XLC",
-        "use loss= of SCBoostRegressor, a name or a scboost.losses.Loss; SCBoostClassifier reads the classes from y.",
+        "use loss= of SCBoostRegressor, a name or a scboost.losses.Loss; SCBoostClassifier reads the classes from y; "
+        "SCBoostSurvival has loss='cox' and loss='aft'.",
     ),
     _foreign("num_class classes_count class_names", "XLC", "leave it out: the classes are those of y."),
     _foreign("use_label_encoder", "X", "leave it out: labels may be of any type."),
@@ -90,6 +91,12 @@ FOREIGN = (
     _foreign("expectile_alpha", "X", "use expectile= of SCBoostRegressor, with loss='expectile'."),
     _foreign("quantile_alpha", "X", "use quantile= of SCBoostRegressor, a number or a list, with loss='quantile'."),
     _foreign("huber_slope", "X", "use huber_delta= of SCBoostRegressor, with loss='huber'."),
+    _foreign(
+        "aft_loss_distribution",
+        "X",
+        "use aft_distribution= of SCBoostSurvival, with loss='aft'.",
+    ),
+    _foreign("aft_loss_distribution_scale", "X", "use aft_scale= of SCBoostSurvival, with loss='aft'."),
     _foreign(
         "early_stopping_rounds early_stopping_round od_wait od_pval od_type",
         "XLC",
