@@ -15,14 +15,15 @@ from sklearn.metrics import get_scorer_names
 
 import coming_from
 from data_makers import three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRegressor, plotting
+from scboost import SCBoostClassifier, SCBoostRegressor, SCBoostSurvival, plotting
 from scboost._core.foreign_arguments import ATTRIBUTES, FOREIGN, METRICS, PREDICT
 
 NAMES = [name for foreign in FOREIGN for name in foreign.names]
-OURS = {*inspect.signature(SCBoostClassifier).parameters, *inspect.signature(SCBoostRegressor).parameters}
+CLASSES = (SCBoostClassifier, SCBoostRegressor, SCBoostSurvival)
+OURS = {name for cls in CLASSES for name in inspect.signature(cls).parameters}
 
 
-@pytest.mark.parametrize("cls", [SCBoostClassifier, SCBoostRegressor])
+@pytest.mark.parametrize("cls", CLASSES)
 def test_the_constructor_answers_every_argument_of_the_table(cls):
     for foreign in FOREIGN:
         for name in foreign.names:

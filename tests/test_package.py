@@ -90,6 +90,7 @@ def test_public_names():
         "Checkpoint",
         "SCBoostClassifier",
         "SCBoostRegressor",
+        "SCBoostSurvival",
         "check_model",
         "compress",
         "encode_features",
