@@ -155,15 +155,21 @@ def test_public_names():
         "vote_gram",
     ]
     assert scboost.losses.__all__ == [
+        "CoxLoss",
+        "EfronCoxLoss",
         "ExpectileLoss",
+        "ExtremeAFTLoss",
         "GammaLoss",
+        "HazardLink",
         "HuberLoss",
         "IdentityLink",
         "Link",
         "LogLink",
+        "LogisticAFTLoss",
         "LogisticLoss",
         "LogitLink",
         "Loss",
+        "NormalAFTLoss",
         "PoissonLoss",
         "QuantileLink",
         "QuantileLoss",
@@ -172,6 +178,7 @@ def test_public_names():
         "SoftmaxLoss",
         "SortedQuantilesLink",
         "SquaredLoss",
+        "TimeLink",
         "TweedieLoss",
     ]
     assert scboost.plotting.__all__ == [

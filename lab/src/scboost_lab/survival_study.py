@@ -159,6 +159,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Compare survival models with other libraries. An interrupted run is resumed."
     parser.add_argument("--out", type=Path, default=Path("results/tasks"), help="directory of the result file")
     parser.add_argument("--sets", nargs="+", metavar="NAME", choices=SETS, help="only these data sets")
+    parser.add_argument("--folds", type=int, default=N_FOLDS, help=f"number of folds to run, of {N_FOLDS}")
     parser.add_argument("--methods", nargs="+", metavar="NAME", choices=tuple(METHODS), help="only these methods")
     parser.add_argument("--summary", action="store_true", help="only print the table of the results that are there")
 
@@ -170,7 +171,7 @@ def main(args: argparse.Namespace) -> int:
     if not args.summary:
         experiment.run_recorded(
             path,
-            experiment.tasks(args.sets, args.methods),
+            sorted(experiment.tasks(args.sets, args.methods, args.folds), key=lambda task: task.fold),
             None,
             command="scboost-lab survival_study",
             fingerprint=lambda name: f"{'scikit-survival' if name in _FROM_SCIKIT_SURVIVAL else 'lifelines'}: {name}",
