@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-spark docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-spark docs docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -72,6 +72,11 @@ docs: $(VENV)/.docs
 	OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+# The write-up as a PDF, docs/_build/writeup.pdf; needs pandoc and a LaTeX.
+writeup-pdf:
+	mkdir -p docs/_build
+	sed '/<!--/d' docs/writeup.md | pandoc --from markdown --pdf-engine xelatex -V geometry:margin=2.2cm -V fontsize=10pt --output docs/_build/writeup.pdf
+
 # Whether other sites answer to the links of this one: needs the network, and is part of the hosted workflow. Links
 # within the repository are checked by `make test`.
 docs-links: $(VENV)/.docs
@@ -105,6 +110,7 @@ pages: $(VENV)/.lab
 	$(BIN)/scboost-lab pruning --page-only
 	$(BIN)/scboost-lab bench --page-only --output results/speed --docs docs
 	$(BIN)/scboost-lab benchmarks
+	$(BIN)/scboost-lab writeup
 	$(BIN)/scboost-lab readme
 	$(BIN)/python tools/reliability_page.py
 	$(BIN)/python tools/distributed_page.py

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from scboost_lab import bench_page, benchmarks, default_page, pruning, readme, reproduction_page, reproduction_tables
+from scboost_lab import (
+    bench_page,
+    benchmarks,
+    default_page,
+    pruning,
+    readme,
+    reproduction_page,
+    reproduction_tables,
+    writeup,
+)
 from scboost_lab.page import VERSION_LINE, fill, sections, template
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +71,12 @@ def test_the_page_of_benchmarks_is_made_from_the_committed_results(tmp_path):
     assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == benchmarks.page_text(ROOT / "results")
     benchmarks.draw(ROOT / "results", tmp_path / "chart.svg")
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").count("SCBoost best") == 1
+
+
+def test_the_write_up_is_made_from_the_committed_results():
+    text = (ROOT / "docs" / "writeup.md").read_text(encoding="utf-8")
+    assert text == writeup.page_text(ROOT / "results"), "run `scboost-lab writeup`"
+    assert len(text.split()) < 3000  # six pages
 
 
 def test_the_readmes_table_is_that_of_the_results():

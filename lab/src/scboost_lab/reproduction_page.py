@@ -45,7 +45,7 @@ from scboost_lab.results import Results, storage
 
 def page_text(out: Path) -> str:
     """Write the page from the result files in a directory."""
-    values = {**_introduction(out), **_why(out), "versions": made_with(*(read(out, name) for name in EXPERIMENTS))}
+    values = {**_introduction(out), **why(out), "versions": made_with(*(read(out, name) for name in EXPERIMENTS))}
     parts = [fill(sections(template("reproduction"))[""], **values)]
     for name in SECTIONS:
         text = section(name, out)
@@ -90,7 +90,7 @@ def _introduction(out: Path) -> dict[str, object]:
     }
 
 
-def _why(out: Path) -> dict[str, object]:
+def why(out: Path) -> dict[str, object]:
     """Explain the difference of the SCBoost column: what was shown, and what is conjecture."""
     honest, other, literal = read(out, "table1"), read(out, "protocols"), read(out, "collapse")
     votes, ablation = read(out, "table3"), read(out, "table4")
