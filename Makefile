@@ -72,10 +72,10 @@ docs: $(VENV)/.docs
 	OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-# The write-up as a PDF, docs/_build/writeup.pdf; needs pandoc and a LaTeX.
-writeup-pdf:
-	mkdir -p docs/_build
-	sed '/<!--/d' docs/writeup.md | pandoc --from markdown --pdf-engine xelatex -V geometry:margin=2.2cm -V fontsize=10pt --output docs/_build/writeup.pdf
+# The write-up as a PDF, docs/_build/writeup.pdf; needs Chromium.
+writeup-pdf: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet markdown-it-py
+	$(BIN)/python tools/writeup_pdf.py docs/_build/writeup.pdf
 
 # Whether other sites answer to the links of this one: needs the network, and is part of the hosted workflow. Links
 # within the repository are checked by `make test`.
