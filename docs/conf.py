@@ -72,6 +72,7 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+nb_output_stderr = "remove"  # progress
 _kernel = Path(__file__).parent / "_build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
 _kernel.parent.mkdir(parents=True, exist_ok=True)
 _kernel.write_text('c.IPKernelApp.log_level = 40\nc.InlineBackend.figure_formats = ["retina"]\n', encoding="utf-8")

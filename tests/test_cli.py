@@ -277,8 +277,9 @@ def test_the_report_is_that_of_python(folder, capsys):
     found = report(load_model("model.json"), test[columns], test["label"], name="mine").html()
     page = (folder / "page.html").read_text()
     assert re.search(r"<h1>mine \(scboost\)", page)
-    # Threads are among the parameters that the page names.
-    assert re.sub(r"<tr><td>n_jobs.*?</tr>\n", "", page) == re.sub(r"<tr><td>n_jobs.*?</tr>\n", "", found)
+    # Threads are among the parameters that the page names, and the time of predictions is measured.
+    other = r"<tr><td>(n_jobs|prediction time|size, pickled)<.*?</tr>\n"
+    assert re.sub(other, "", page) == re.sub(other, "", found)
 
 
 # --- defects ---------------------------------------------------------------------------------------------------------
@@ -521,3 +522,38 @@ def test_help_shows_examples_that_parse(command, capsys):
     assert examples
     for example in examples:
         assert make_parser().parse_args(shlex.split(example)).command == command
+
+
+def test_suspicious_columns_are_warned_about(folder, capsys):
+    data = frame()
+    data["row"] = np.arange(300)
+    data["key"] = [f"customer {i}" for i in range(300)]
+    data["same"] = 1
+    data["income"] = [str(1000 + i) for i in range(299)] + ["unknown"]
+    data.to_csv("odd.csv", index=False)
+    assert train("--ignore", "amount", data="odd.csv") == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert [re.search(r"column '(\w+)'", line)[1] for line in warnings] == ["row", "key", "same", "income"]
+    assert "99.7% numeric, but has 'unknown' in 1 row" in warnings[3]
+    assert train("--ignore", "amount", "--missing", "unknown", data="odd.csv") == 0
+    shown = capsys.readouterr()
+    assert "income  numeric, 1 missing" in shown.out
+    assert "income" not in shown.err
+    assert main(["predict", "model.json", "odd.csv", "-o", "out.csv", "--missing", "unknown"]) == 0
+
+
+def test_ordinary_columns_are_not_warned_about(folder, capsys):
+    assert train() == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_the_report_is_written_in_all_formats_and_compares_with_the_training_table(folder, capsys):
+    assert train() == 0
+    for name in ("r.html", "r.json", "r.md"):
+        assert main(["report", "model.json", "test.csv", "--train", "train.csv", "-o", name]) == 0
+    found = json.loads((folder / "r.json").read_text())
+    assert found["training_scores"][0]["name"] == "log-loss"
+    assert all(feature["drift"] is not None for feature in found["data"]["features"])
+    capsys.readouterr()
+    assert main(["report", "model.json", "test.csv", "-o", "r.pdf"]) == 1
+    assert "must end in .html or .htm or .json or .md" in capsys.readouterr().err

@@ -30,7 +30,7 @@ scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--p
 scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
-scboost report   MODEL DATA [--target COLUMN] -o REPORT.html
+scboost report   MODEL DATA [--target COLUMN] [--train DATA] -o REPORT.html
 scboost export   MODEL --to c|js|sql|onnx|treelite -o FILE
 scboost check    FILE ...
 ```
@@ -38,13 +38,13 @@ scboost check    FILE ...
 `scboost COMMAND --help` lists all arguments, with examples.
 
 - **Tables.** CSV and TSV (also compressed: `.gz`, `.bz2`, `.zst`, `.lz4`), Parquet (`.parquet`, `.pq`), Arrow and
-  Feather (`.feather`, `.arrow`, `.ipc`). `--sep`, `--decimal` and `--encoding` describe other text files. A model file
-  is one of [save_model](saving.md), `.json` or `.ubj`.
+  Feather (`.feather`, `.arrow`, `.ipc`). `--sep`, `--decimal` and `--encoding` describe other text files, `--missing`
+  what else is a missing value. A model file is one of [save_model](saving.md), `.json` or `.ubj`.
 - **Features.** All columns but the target are features, unless `--ignore` names them. Strings are categorical, also
   `true` and `false`; numbers are numeric. The kinds are printed; `--categorical` and `--numeric` override them.
   `predict` and `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA`
   and `NaN` are missing values. Categories that were not seen in training count as missing, and a warning states their
-  share.
+  share. `train` warns about columns that are constant, number the rows, look like IDs, or are nearly numeric.
 - **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`. `--threads` sets
   the number of threads.
 - **Target.** `evaluate`, `prune` and `report` use the target column of the training table, unless `--target` names

@@ -162,7 +162,11 @@ FOREIGN = (
     _foreign("interaction_cst", "S", "use interaction_constraints."),
     _foreign("random_seed seed", "XLC", "use random_state."),
     _foreign("nthread num_threads thread_count", "XLC", "use n_jobs; None means all threads."),
-    _foreign("verbosity silent verbose_eval logging_level metric_period", "XLC", "use verbose=1 for a progress bar."),
+    _foreign(
+        "verbosity silent verbose_eval logging_level metric_period",
+        "XLC",
+        "use verbose=True or False.",
+    ),
     _foreign(
         "device_type task_type gpu_id predictor devices device_config",
         "XLC",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from scboost._estimators.callbacks import CallbackSupportMixin, with_callbacks
 from scboost._estimators.fitting import FitArguments, FitMixin
 from scboost._estimators.intake import without_weightless
 from scboost._estimators.parameters import CONSTRAINTS, thread_count
+from scboost._estimators.summary import as_text, selected_settings
 from scboost._model.fitted import FittedModel
 from scboost._model.reader import read_trees
 from scboost._model.resuming import Resumable
@@ -104,7 +106,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     engine: Literal["auto", "native", "xgboost"]
     device: str
     random_state: Any
-    verbose: int
+    verbose: int | None
 
     def _set_parameters(self, given: dict[str, Any]) -> None:
         """Set the arguments of a constructor, its ``locals()``, as attributes."""
@@ -479,6 +481,30 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     def __check_parameters__(self) -> None:
         """Validate the parameters one by one, as ``fit`` does."""
         self._validate_params()
+
+    def __selected_settings__(self) -> list[tuple[str, str, str]]:
+        """Return the settings that the fit determined: name, value and reason."""
+        return selected_settings(self._fitted, self.get_params(deep=False))
+
+    def __str__(self) -> str:
+        if self._model is None:
+            return repr(self)
+        settings = self.__selected_settings__()
+        return "\n".join([repr(self), *(["selected automatically:", as_text(settings)] if settings else [])])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return scikit-learn's display, with what was selected below it."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if self._model is not None:
+            bundle["text/plain"] = str(self)
+            if "text/html" in bundle:
+                rows = "".join(
+                    f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in entry)}</tr>"
+                    for entry in self.__selected_settings__()
+                )
+                if rows:
+                    bundle["text/html"] += f"<table><caption>Selected automatically</caption>{rows}</table>"
+        return bundle
 
     def __stored_parameters__(self) -> dict[str, Any]:
         """Return the parameters of the library's own class, which a model file stores."""

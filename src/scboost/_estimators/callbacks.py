@@ -59,8 +59,8 @@ class RoundObserver(Observer):
         was asked for.
     communicator : Communicator
         The other workers, for all of which the first one calls the callbacks.
-    verbose : bool
-        Whether to show a progress bar.
+    verbose : bool or None
+        Whether to show progress; None shows it by itself after three seconds.
     """
 
     def __init__(
@@ -70,25 +70,24 @@ class RoundObserver(Observer):
         publish: Callable[[Training, int], Any],
         communicator: Communicator,
         *,
-        verbose: bool,
+        verbose: bool | None,
     ) -> None:
         self._tasks, self._publish, self._communicator = tasks, publish, communicator
         first = communicator.rank == 0
         self._has_callbacks = bool(callbacks)
         self._callbacks = tuple(callbacks) if first else ()
-        self._verbose = verbose and first
-        self._shows_log = verbose  # the same on all workers, which measure the loss together
+        self._shows_log = bool(verbose)  # the same on all workers, which measure the loss together
         self._kept = False
         self.n_rounds = 0
-        self._progress = Progress(0, "", enabled=False)
+        self._progress = Progress(verbose=verbose if first else False)
 
     def begin(self, n_rounds: int, label: str, *, kept: bool) -> None:
-        """Start a progress bar; see :class:`Observer`."""
+        """Start a phase of the progress; see :class:`Observer`."""
         self._kept = kept
         self.reads_log = self._shows_log or (kept and (self._has_callbacks or self._tasks.watched))
         if kept:
             self.n_rounds = n_rounds
-        self._progress = Progress(n_rounds, label, enabled=self._verbose)
+        self._progress.begin(n_rounds, label)
 
     def begin_round(self) -> None:
         """Announce a round."""
@@ -117,7 +116,11 @@ class RoundObserver(Observer):
         return stop
 
     def end(self) -> None:
-        """Finish the progress bar."""
+        """Finish a phase of the progress."""
+        self._progress.end()
+
+    def close(self) -> None:
+        """End the progress."""
         self._progress.close()
 
     def warn(self, message: str) -> None:

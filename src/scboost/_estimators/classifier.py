@@ -113,7 +113,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         engine: Literal["auto", "native", "xgboost"] = "xgboost",
         device: str = "cpu",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self._set_parameters(locals())
 

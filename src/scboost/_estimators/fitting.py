@@ -99,7 +99,7 @@ class FitMixin(ABC):
     callbacks: Sequence[Callable[[Any], Any]] | None
     n_estimators: int | Literal["auto"]
     random_state: Any
-    verbose: int
+    verbose: int | None
     warm_start: bool
     _resumable: Resumable | None
 
@@ -355,9 +355,13 @@ class FitMixin(ABC):
 
         tasks = Tasks(self, given.X, given.y, given.sample_weight, spec.strategy.n_rounds)
         publish = functools.partial(set_model, view)
-        observer = RoundObserver(self.callbacks or (), tasks, publish, context.communicator, verbose=bool(self.verbose))
+        verbose = None if self.verbose is None else bool(self.verbose)
+        observer = RoundObserver(self.callbacks or (), tasks, publish, context.communicator, verbose=verbose)
         with interrupts_held() as interrupted:  # from the last round on, finished work must reach the estimator
-            trained = train(spec, data, replace(context, observer=observer))
+            try:
+                trained = train(spec, data, replace(context, observer=observer))
+            finally:
+                observer.close()
             set_model(self, trained.training, observer.n_rounds, trained)
             if not self.warm_start:
                 self._resumable = None

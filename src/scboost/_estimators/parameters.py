@@ -175,8 +175,9 @@ PARAMETERS = """\
     random_state : int, RandomState or None, default=None
         Seed of exploration, sampling, folds and held-out data. None is a fixed seed: fits repeat by default, as in
         XGBoost and LightGBM. Pass different integers to see how much results vary.
-    verbose : int, default=0
-        Whether to show a progress bar.
+    verbose : bool, int or None, default=None
+        Whether to show progress. None shows it on terminals and in notebooks if a fit takes more than three seconds;
+        log files stay silent. False never shows it; True always, in log files as a line every ten seconds.
 """
 ATTRIBUTES = """\
     n_estimators_ : int
@@ -280,6 +281,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "engine": [StrOptions({"auto", "native", "xgboost"})],
     "device": [str],
     "random_state": ["random_state"],
-    "verbose": ["verbose"],
+    "verbose": ["verbose", None],
 }
 """What each parameter may be, in scikit-learn's declarative form."""

@@ -155,7 +155,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         engine: Literal["auto", "native", "xgboost"] = "xgboost",
         device: str = "cpu",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self._set_parameters(locals())
 

@@ -1,42 +1,38 @@
-"""A progress bar on the terminal."""
+"""The progress of a fit on the terminal or in a notebook."""
 
 from __future__ import annotations
 
 import sys
 import time
 
+_DELAY = 3.0  # seconds before progress appears by itself
+_WIDTH = 100
+
 
 class Progress:
-    """One line on standard error that is rewritten in place, with an estimate of what remains.
+    """One line on standard error that is rewritten in place, for all phases of a fit.
 
     Parameters
     ----------
-    total : int
-        Number of steps.
-    label : str
-        Printed before the bar.
-    enabled : bool, default=True
-        If False nothing is printed.
+    verbose : bool or None, default=None
+        True shows progress from the beginning, in a log file as a line every ten seconds. None shows it after three
+        seconds, on terminals and in notebooks only, and removes it at the end. False never shows it.
     """
 
-    def __init__(self, total: int, label: str, *, enabled: bool = True) -> None:
-        self._total, self._label, self._enabled = total, label, enabled
-        self._done = 0
-        self._start = self._shown = time.monotonic()
-        self._interval = 0.1 if sys.stderr.isatty() else 10.0  # a log file needs no more than a line now and then
+    def __init__(self, *, verbose: bool | None = None) -> None:
+        self._live = _rewrites_lines()
+        self._enabled = self._live if verbose is None else verbose
+        self._transient = verbose is None
+        self._interval = 0.1 if self._live else 10.0  # a log file needs no more than a line now and then
+        self._start = time.monotonic()
+        self._shown = self._start + (_DELAY - self._interval if self._transient else 0.0)
+        self._written = False
+        self.begin(0, "")
 
-    def __enter__(self) -> Progress:  # noqa: PYI034 - typing.Self needs Python 3.11
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Show the last state and end the line."""
-        if self._enabled and self._done:
-            self._show()
-            if sys.stderr.isatty():
-                sys.stderr.write("\n")
+    def begin(self, total: int, label: str) -> None:
+        """Start a phase of at most ``total`` steps."""
+        self._total, self._label, self._done, self._note = total, label, 0, ""
+        self._began = time.monotonic() if self._enabled else 0.0
 
     def step(self, note: str = "") -> None:
         """Advance by one step, with a short note at the end of the line."""
@@ -45,12 +41,30 @@ class Progress:
         if self._enabled and time.monotonic() - self._shown > self._interval:
             self._show()
 
+    def end(self) -> None:
+        """Show the last state of the phase."""
+        if self._enabled and self._done and not self._transient:
+            self._show()
+
+    def close(self) -> None:
+        """End the line, or remove it if it appeared by itself."""
+        if self._written and self._live:
+            sys.stderr.write(f"\r{'':<{_WIDTH}}\r" if self._transient else "\n")
+            sys.stderr.flush()
+        self._enabled = self._written = False
+
     def _show(self) -> None:
         self._shown = time.monotonic()
-        elapsed = self._shown - self._start
+        self._written = True
+        elapsed = self._shown - self._began
         share = min(self._done / max(self._total, 1), 1.0)
         rest = elapsed / self._done * (self._total - self._done)
         bar = "#" * round(24 * share)
         line = f"{self._label} [{bar:<24}] {self._done}/{self._total} {elapsed:.0f}s, {rest:.0f}s left {self._note}"
-        sys.stderr.write(f"\r{line:<100}" if sys.stderr.isatty() else f"{line}\n")
+        sys.stderr.write(f"\r{line:<{_WIDTH}}" if self._live else f"{line}\n")
         sys.stderr.flush()
+
+
+def _rewrites_lines() -> bool:
+    """Return whether standard error is a terminal or the output of a notebook cell."""
+    return bool(sys.stderr and (sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")))

@@ -98,6 +98,13 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     text = parser.add_argument_group("text files")
     text.add_argument("--sep", metavar="CHAR", help="field separator of DATA (default: , for .csv, tab for .tsv)")
     text.add_argument("--decimal", default=".", metavar="CHAR", help="decimal point of DATA (default: .)")
+    text.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="read this text as a missing value, as well as empty fields, NA and the like; may be repeated",
+    )
     text.add_argument("--encoding", default="utf8", metavar="NAME", help="character encoding of DATA (default: utf8)")
 
 

@@ -80,20 +80,23 @@ class TextFormat:
         Decimal point.
     encoding : str
         Character encoding.
+    missing : tuple of str
+        Texts that are missing values, beside those of Arrow such as the empty field and NA.
     """
 
     separator: str | None = None
     decimal: str = "."
     encoding: str = "utf8"
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> TextFormat:
-        """Read the options ``--sep``, ``--decimal`` and ``--encoding``."""
+        """Read the options ``--sep``, ``--decimal``, ``--encoding`` and ``--missing``."""
         separator = {"\\t": "\t", "tab": "\t"}.get(arguments.sep, arguments.sep)
         for option, value in (("--sep", separator), ("--decimal", arguments.decimal)):
             if value is not None and (len(value) != 1 or not value.isascii()):
                 raise DataError(f"{option} {value!r}: must be one ASCII character")
-        return cls(separator, arguments.decimal, arguments.encoding)
+        return cls(separator, arguments.decimal, arguments.encoding, tuple(arguments.missing))
 
 
 class Source:
@@ -119,7 +122,8 @@ class Source:
         self._format = format_of(self.path)
         self._text = text or TextFormat()
         if self._format not in TEXT and self._text != TextFormat():
-            raise DataError(f"{self.path}: --sep, --decimal and --encoding apply to text files, .csv and .tsv")
+            options = "--sep, --decimal, --encoding and --missing"
+            raise DataError(f"{self.path}: {options} apply to text files, .csv and .tsv")
         self._block = _BLOCK
         self.first_row = 2 if self._format in TEXT else 1
         with self._reading():
@@ -275,6 +279,7 @@ class Source:
                 include_columns=list(columns),
                 column_types={name: kind for name, kind in types.items() if name in columns},
                 strings_can_be_null=True,
+                null_values=[*csv.ConvertOptions().null_values, *self._text.missing],
                 decimal_point=self._text.decimal,
                 # Strings such as "true" are categories: when predicting, they are read as strings again.
                 true_values=[],

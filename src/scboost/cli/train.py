@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier, SCBoostRegressor
-from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say
+from scboost.cli.columns import suspicious_columns
+from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say, warn
 from scboost.cli.evaluate import predict, score
 from scboost.cli.models import Model, check_no_missing
 from scboost.cli.output import MODEL_ENDINGS, check_output
@@ -72,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     how = " (from its values; --task overrides)" if arguments.task == "auto" else ""
     say(f"{source.path}: {len(table):,} rows; {task} of {target!r}{how}")
     _show_kinds(X)
+    for text in suspicious_columns(X):
+        warn(text)
     fit: dict[str, Any] = {}
     if weight:
         fit["sample_weight"] = table.column(weight).to_numpy()

@@ -82,7 +82,7 @@ def describe_fit(
         if training is not None:
             curves["training samples"] = _staged(*training)
     recorded = getattr(subject.ensemble, "selection_log_", None)
-    if isinstance(recorded, Mapping) and "validation_loss" in recorded:
+    if isinstance(recorded, Mapping) and "validation_loss" in recorded:  # not if another metric was used
         loss = np.asarray(recorded["validation_loss"], np.float64)
         curves[SELECTION] = Curve(np.arange(1, len(loss) + 1), loss)
     return Fitting(curves, loss_name, _selected(subject.ensemble))
