@@ -1,11 +1,11 @@
 """Interrupts from the keyboard at any moment of a fit: finished rounds are kept, or the old model is."""
 
 import signal
-import sys
 
 import numpy as np
 import pytest
 
+from pressing import Press
 from scboost import SCBoostRegressor
 from scboost._core import train as training
 from scboost._engine.native import is_available
@@ -22,28 +22,6 @@ def _keyboard():
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
-
-
-class Press:
-    """Presses Ctrl-C at a call of a Python function of the library or of XGBoost."""
-
-    def __init__(self, at):
-        self.at, self.n_calls, self.where = at, 0, ""
-
-    def __call__(self, frame, event, _):
-        name = frame.f_code.co_filename
-        if event == "call" and ("scboost" in name or "xgboost" in name) and "test_" not in name:
-            self.n_calls += 1
-            if self.n_calls == self.at:
-                self.where = f"{name}:{frame.f_code.co_name}"
-                signal.raise_signal(signal.SIGINT)
-
-    def __enter__(self):
-        sys.setprofile(self)
-        return self
-
-    def __exit__(self, *_):
-        sys.setprofile(None)
 
 
 KINDS = {

@@ -1,10 +1,13 @@
 """Soak test: adversarial data and random valid parameters. A fit is correct, or rejected before the first tree.
 
 What is checked of a fit: finite predictions, inputs left unchanged, and the same raw scores with two threads instead of
-one, from a table instead of an array, after saving and loading, after pickling, after a checkpoint and a resumed fit,
-by staged prediction, by XGBoost, and as the sum of the tree matrix; up to rounding also with the samples in another
-order and with repeated instead of weighted samples. A case is determined by the seed and its number. A violation is
-shrunk and printed as a script: ``make soak MINUTES=10 SEED=1``.
+one (also beside a process that keeps a core busy), from a table instead of an array, with renamed categories, from a
+sparse matrix with unsummed duplicates, after saving and loading, after pickling, after a checkpoint and a resumed fit,
+by staged prediction, by XGBoost, and as the sum of the tree matrix; up to rounding also with the samples or the
+validation set in another order, with repeated instead of weighted samples, and in another unit of y. Ctrl-C at a random
+moment keeps finished rounds or the old model; checkpoints and tables of another fit are rejected. Both engines take
+turns. A case is determined by the seed and its number. A violation is shrunk and printed as a script: ``make soak
+MINUTES=10 SEED=1``. With ``--output``, a run is resumed where the figures there end.
 """
 
 from __future__ import annotations
@@ -12,13 +15,15 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,10 +32,14 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 import xgboost
+from scipy import sparse
 
-from figures import arguments, described, finish
+from figures import arguments, described, finish, write
+from pressing import Press
 from scboost import Checkpoint, load_model, tree_matrix
+from scboost._engine.native.engine import NativeEngine
 from scboost._engine.xgboost.engine import XGBoostEngine
+from scboost._estimators.sharing import resumed_estimator
 from soak_cases import AMOUNTS, Case, make_case
 
 Array = npt.NDArray[Any]
@@ -70,13 +79,14 @@ class Refused(Exception):  # noqa: N818 - an answer, not a failure
 def _grown() -> Iterator[list[bool]]:
     """Count the trees grown."""
     grown: list[bool] = []
-    original = XGBoostEngine.grow
+    with ExitStack() as patches:
+        for engine in (XGBoostEngine, NativeEngine):
 
-    def grow(self: XGBoostEngine, *args: Any) -> Any:
-        grown.append(True)
-        return original(self, *args)
+            def grow(self: Any, *args: Any, original: Any = engine.grow) -> Any:
+                grown.append(True)
+                return original(self, *args)
 
-    with mock.patch.object(XGBoostEngine, "grow", grow):
+            patches.enter_context(mock.patch.object(engine, "grow", grow))
         yield grown
 
 
@@ -227,7 +237,7 @@ def check_order(case: Case, model: Any) -> None:
     if _bins_are_estimates(case, model):
         return
     order = np.random.default_rng(1).permutation(len(case.y) - case.n_validation)
-    _equal_but_for_rounding(case, model, case.fit(order=order), "rows in another order")
+    _equal_but_for_rounding(case, model, case.fit(order=order), "samples in another order")
 
 
 def check_repetition(case: Case, model: Any) -> None:
@@ -244,7 +254,164 @@ def check_repetition(case: Case, model: Any) -> None:
         rows = np.concatenate([order, held_out])
         plain = replace(plain, X=case.X[rows], y=case.y[rows], n_validation=len(held_out))
         order = np.arange(len(order))
-    _equal_but_for_rounding(case, model, plain.fit(order=order), "repeated rows")
+    _equal_but_for_rounding(case, model, plain.fit(order=order), "repeated samples")
+
+
+def _selects(case: Case) -> bool:
+    """Whether held-out data affect the model."""
+    return (
+        bool({"early_stopping", "weighting", "preset"} & set(case.params)) or case.params.get("n_estimators") == "auto"
+    )
+
+
+def check_validation(case: Case, model: Any) -> None:
+    """Promise that a validation set only selects, and that the order of its samples does not matter."""
+    n = len(case.y) - case.n_validation
+    if not _selects(case):
+        without = replace(case, X=case.X[:n], y=case.y[:n], weight=_head(case, n), n_validation=0)
+        _same(_scores(case, without.fit()), _scores(case, model), "no validation set")
+    elif case.n_validation:
+        rows = np.r_[np.arange(n), n + np.random.default_rng(1).permutation(case.n_validation)]
+        weight = None if case.weight is None else case.weight[rows]
+        other = replace(case, X=case.X[rows], y=case.y[rows], weight=weight).fit()
+        _equal_but_for_rounding(case, model, other, "validation samples in another order")
+
+
+def _head(case: Case, n: int) -> Array | None:
+    return None if case.weight is None else case.weight[:n]
+
+
+UNIT = 1024.0
+
+
+def check_units(case: Case, model: Any) -> None:
+    """Promise that a regression in another unit of y predicts in that unit.
+
+    Penalties and ``tol`` are in the unit of y, and so is ``huber_delta``; Poisson and Tweedie losses are not invariant.
+    """
+    loss = case.params.get("loss", "squared_error")
+    if case.task == "classes" or loss in {"poisson", "tweedie"} or {"reg_alpha", "min_split_loss"} & set(case.params):
+        return
+    if _selects(case) or np.ptp(case.y) * UNIT > 1e15 or (loss == "gamma" and case.params.get("init") == "zero"):
+        return
+    delta = {"huber_delta": case.params["huber_delta"] * UNIT} if "huber_delta" in case.params else {}
+    other = replace(case, y=case.y * UNIT, params=case.params | delta).fit()
+    shift, unit = (np.log(UNIT), 1.0) if loss == "gamma" else (0.0, UNIT)
+    _equal_but_for_rounding(case, model, other, "another unit of y", lambda scores: (scores - shift) / unit)
+
+
+def check_columns(case: Case, model: Any) -> None:
+    """Promise that a table with the columns in another order is rejected, as is one with another name."""
+    if case.X.shape[1] < 2:
+        return
+    fitted = case.fit(kind="pandas")
+    _same(_scores(case, fitted, kind="pandas"), _scores(case, model), "a table of pandas")
+    table = case.rows(kind="pandas")
+    for other in (table[table.columns[::-1]], table.rename(columns={"x0": "z0"})):
+        try:
+            fitted.predict(other)
+        except ValueError:
+            continue
+        raise Violation("a table with other columns was accepted")
+
+
+def check_categories(case: Case, model: Any) -> None:
+    """Promise that names of categories do not matter, and that a warm start with other names is rejected."""
+    if not case.categorical:
+        return
+    renamed = replace(case, prefix="category ")
+    _same(_scores(renamed, renamed.fit()), _scores(case, model), "renamed categories")
+    if _selects(case):
+        return
+    rounds = case.params.get("n_estimators", 3)
+    started = case.fit(warm_start=True)
+    if started.n_estimators_ < rounds or all(np.isnan(case.X[:, j]).all() for j in case.categorical):
+        return
+    try:
+        renamed.fit(model=started.set_params(n_estimators=rounds + 1))
+    except ValueError:
+        return
+    raise Violation("a warm start with other categories was accepted")
+
+
+def check_sparse(case: Case, model: Any) -> None:
+    """Promise that unsummed duplicates of a sparse matrix are summed, and that the matrix is left as it was."""
+    del model
+    if case.categorical or not np.isfinite(case.X).all() or np.abs(case.X).max() > 1e30:
+        return
+    summed = sparse.csr_matrix(case.X)
+    half = sparse.csr_matrix(
+        (np.repeat(summed.data / 2, 2), np.repeat(summed.indices, 2), 2 * summed.indptr), shape=summed.shape
+    )
+    if not np.array_equal(half.toarray(), case.X):  # half of a subnormal number is rounded
+        return
+    scores = []
+    for rows in (summed, half):
+        given = replace(case, matrix=rows)
+        scores.append(_scores(given, given.fit()))
+    _same(scores[1], scores[0], "unsummed duplicates")
+    if half.nnz != 2 * summed.nnz:
+        raise Violation("fit has summed the duplicates of its input")
+
+
+def check_interrupts(case: Case, model: Any) -> None:
+    """Promise that Ctrl-C at any moment keeps finished rounds, which predict finite scores, or the old model."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Press(0) as press:
+            case.fit()
+        old = _scores(case, model)
+        refitted = pickle.loads(pickle.dumps(model))  # noqa: S301 - written in the same line
+        at = int(np.random.default_rng(len(case.y)).integers(1, max(press.n_calls, 2)))
+        with Press(at) as press:
+            try:
+                case.fit(model=refitted)
+            except KeyboardInterrupt as interrupt:
+                kept = "keeps" in str(interrupt)
+            else:
+                return  # it was pressed in code that ignores it, such as a finalizer
+        scores = _scores(case, refitted)
+        if kept and not np.isfinite(scores).all():
+            raise Violation(f"interrupted in {press.where}: scores of the kept rounds are not finite")
+        if not kept and not np.array_equal(scores, old):
+            raise Violation(f"interrupted in {press.where}: the old model is gone")
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGINT, before)
+
+
+def check_load(case: Case, model: Any) -> None:
+    """Promise that two threads give the same model beside a process that keeps a core busy."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            check_threads(case, model)
+        finally:
+            busy.kill()
+
+
+def check_changed(case: Case, model: Any) -> None:
+    """Promise that workers resume the fit of the same estimator bit for bit, and reject any other estimator."""
+    if _selects(case) or case.n_validation or model.n_estimators_ < 2:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "fit.checkpoint", every=max(1, model.n_estimators_ // 2))
+        case.fit(callbacks=[checkpoint])
+        content = checkpoint.path.read_bytes()
+    resumed = case.fit(model=resumed_estimator(case.model(), content))
+    _same(_scores(case, resumed), _scores(case, model), "resumed as a worker does")
+    changes: list[dict[str, Any]] = [{"learning_rate": 0.12345}, {"random_state": 7777}, {"reg_lambda": 3.21}]
+    for change in changes:
+        try:
+            case.fit(model=resumed_estimator(case.model(**change), content))
+        except ValueError:
+            continue
+        raise Violation(f"resumed with {change}")
+    other = replace(case, task="numbers" if case.task == "classes" else "classes", params={"n_estimators": 3})
+    try:
+        resumed_estimator(other.model(), content)
+    except ValueError:
+        return
+    raise Violation("resumed as another class")
 
 
 def _bins_are_estimates(case: Case, model: Any) -> bool:
@@ -257,14 +424,16 @@ class IllConditioned(Exception):  # noqa: N818 - an answer, not a failure
     """Rounding decides between two models."""
 
 
-def _equal_but_for_rounding(case: Case, model: Any, other: Any, what: str) -> None:
+def _equal_but_for_rounding(
+    case: Case, model: Any, other: Any, what: str, convert: Callable[[Array], Array] = lambda scores: scores
+) -> None:
     """Compare, and let a difference pass if weights that change by a millionth make one, too: ties between splits.
 
     Only rows that were learnt from are compared: two columns that part these alike may part others differently.
     """
     weight = np.ones(len(case.y)) if case.weight is None else case.weight
     X = case.X[np.flatnonzero(weight[: len(case.y) - case.n_validation])]
-    scores, changed = _scores(case, model, X=X), _scores(case, other, X=X)
+    scores, changed = _scores(case, model, X=X), convert(_scores(case, other, X=X))
     size = float(np.abs(model.intercept_).max())
     if case.task == "classes":
         size = max(size, 1e-8)  # log-odds of balanced classes are the logarithm of a rounded 1
@@ -288,6 +457,14 @@ _CHECKS: dict[str, Callable[[Case, Any], None]] = {
     "sums": check_sums,
     "order": check_order,
     "repetition": check_repetition,
+    "validation": check_validation,
+    "units": check_units,
+    "columns": check_columns,
+    "categories": check_categories,
+    "sparse": check_sparse,
+    "interrupts": check_interrupts,
+    "load": check_load,
+    "changed estimators": check_changed,
 }
 CHECKS: dict[str, Callable[[Case], None]] = {
     name: (lambda case, check=check: check(case, start(case)))  # type: ignore[misc]
@@ -373,13 +550,31 @@ def _smaller(case: Case) -> Iterator[Case]:
         size //= 2
 
 
-def run(seed: int, cases: int, minutes: float, report: Callable[[int, int], None] = lambda *_: None) -> dict[str, Any]:
-    """Run cases 0, 1, 2, ... until all are done or the time is over."""
-    outcomes: Counter[str] = Counter()
-    checked: Counter[str] = Counter()
-    violations: list[dict[str, Any]] = []
+def run(
+    seed: int,
+    cases: int,
+    minutes: float,
+    report: Callable[[dict[str, Any]], None] = lambda _: None,
+    done: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Run cases 0, 1, 2, ... until all are done or the time is over; continue from the figures of an earlier run."""
+    done = done or {"cases": 0, "outcomes": {}, "checks": {}, "first violations": [], "minutes": 0.0}
+    outcomes: Counter[str] = Counter(done["outcomes"])
+    checked: Counter[str] = Counter(done["checks"])
+    violations: list[dict[str, Any]] = list(done["first violations"])
     begin = time.monotonic()
-    number = 0
+    number = done["cases"]
+
+    def figures() -> dict[str, Any]:
+        return {
+            "cases": number,
+            "violations": outcomes["violation"],
+            "outcomes": dict(sorted(outcomes.items())),
+            "checks": dict(sorted(checked.items())),
+            "first violations": violations[:20],
+            "minutes": round(done["minutes"] + (time.monotonic() - begin) / 60, 1),
+        }
+
     while number < cases and time.monotonic() - begin < 60 * minutes:
         checks = checks_of(number)
         case = make_case(seed, number)
@@ -393,15 +588,9 @@ def run(seed: int, cases: int, minutes: float, report: Callable[[int, int], None
             if len(violations) <= 20:
                 print(shrink(case, check).script(check), flush=True)
         number += 1
-        report(number, len(violations))
-    return {
-        "cases": number,
-        "violations": len(violations),
-        "outcomes": dict(sorted(outcomes.items())),
-        "checks": dict(sorted(checked.items())),
-        "first violations": violations[:20],
-        "minutes": round((time.monotonic() - begin) / 60, 1),
-    }
+        if number % 200 == 0:
+            report(figures())
+    return figures()
 
 
 def main() -> int:
@@ -415,22 +604,27 @@ def main() -> int:
             print(shrink(case, check).script(check))
         return int(outcome == "violation")
 
-    def report(done: int, violations: int) -> None:
-        if done % 1000 == 0:
-            print(f"{done} cases, {violations} violations", flush=True)
+    command = f"python tools/soak.py --seed {given.seed} --cases {given.cases}"
+    done, earlier = _earlier_runs(given.output, described(command, {}))
+
+    def report(figures: dict[str, Any]) -> None:
+        print(f"{figures['cases']} cases, {figures['violations']} violations", flush=True)
+        write(described(command, figures) | {"earlier runs": earlier}, given.output)
 
     print(f"seed {given.seed}", flush=True)
-    command = f"python tools/soak.py --seed {given.seed} --cases {given.cases} --minutes {given.minutes:g}"
-    figures = described(command, run(given.seed, given.cases, given.minutes, report))
-    return finish(figures | {"earlier runs": _earlier_runs(given.output)}, given.output)
+    figures = described(command, run(given.seed, given.cases, given.minutes, report, done))
+    return finish(figures | {"earlier runs": earlier}, given.output)
 
 
-def _earlier_runs(output: Path | None) -> list[dict[str, Any]]:
-    """Read what the run of the figures on record found, and those before it."""
+def _earlier_runs(output: Path | None, now: dict[str, Any]) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """Read the figures to go on from, if those on record are of the same run, and what the runs before it found."""
     if output is None or not output.exists():
-        return []
+        return None, []
     last = json.loads(output.read_text())
-    return [*last.get("earlier runs", []), {name: last[name] for name in ("command", "date", "cases", "violations")}]
+    if all(last[name] == now[name] for name in ("command", "versions")):
+        return last, last["earlier runs"]
+    summary = {name: last[name] for name in ("command", "date", "cases", "violations")}
+    return None, [*last.get("earlier runs", []), summary]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._engine.native import is_available
 
 Array = npt.NDArray[Any]
 
@@ -39,6 +40,10 @@ class Case:
         Numbers of the categorical columns.
     n_validation : int
         Number of the last samples that form the validation set.
+    prefix : str
+        What the names of categories begin with.
+    matrix : sparse matrix or None
+        X in another form, for fits and predictions of all samples.
     """
 
     task: str
@@ -48,9 +53,13 @@ class Case:
     params: dict[str, Any] = field(default_factory=dict)
     categorical: tuple[int, ...] = ()
     n_validation: int = 0
+    prefix: str = "c"
+    matrix: Any = None
 
     def rows(self, X: Array | None = None, *, kind: str = "") -> Any:
         """Return samples as an array, or as a table if there are categorical features or `kind` names one."""
+        if self.matrix is not None:
+            return self.matrix if X is None else self.matrix[: len(X)]
         X = self.X if X is None else X
         if not (kind or self.categorical):
             return X
@@ -58,13 +67,15 @@ class Case:
         if kind == "polars":
             import polars as pl
 
-            texts = {f"x{j}": [None if np.isnan(v) else f"c{v:g}" for v in X[:, j]] for j in self.categorical}
+            texts = {
+                f"x{j}": [None if np.isnan(v) else f"{self.prefix}{v:g}" for v in X[:, j]] for j in self.categorical
+            }
             return pl.DataFrame(columns | texts, schema_overrides=dict.fromkeys(texts, pl.String))
         import pandas as pd
 
         for j in self.categorical:
             values, codes = np.unique(X[:, j], return_inverse=True)
-            names = [f"c{v:g}" for v in values[~np.isnan(values)]]
+            names = [f"{self.prefix}{v:g}" for v in values[~np.isnan(values)]]
             columns[f"x{j}"] = pd.Categorical.from_codes(np.where(np.isnan(X[:, j]), -1, codes), names)
         return pd.DataFrame(columns)
 
@@ -299,4 +310,9 @@ def make_case(seed: int, number: int) -> Case:
         params.pop("monotone_constraints", None)
     gives = {"early_stopping", "weighting"} & set(params) and not {"preset", "weighting_data"} & set(params)
     n_validation = n // 4 if rng.random() < (0.5 if gives else 0.05) else 0
-    return Case(task, X, y, _weight(rng, n), params, tuple(categorical), n_validation)
+    weight = _weight(rng, n)
+    if is_available() and rng.random() < 0.5:
+        params["engine"] = "native"
+    else:
+        params["engine"] = "xgboost"
+    return Case(task, X, y, weight, params, tuple(categorical), n_validation)

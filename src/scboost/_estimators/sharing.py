@@ -77,7 +77,7 @@ def _own_loss(estimator: SCBoost) -> Loss | None:
     return loss if isinstance(loss, Loss) and not is_built_in(loss) else None
 
 
-def _resumed(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
+def resumed_estimator(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
     """Return a copy of the estimator that continues the fit of a checkpoint, with its own parameters.
 
     Whether they, the loss and the data are those of the checkpoint is checked as in any other resumed fit.
@@ -111,7 +111,7 @@ def fit_part(estimator: SCBoost, part: Part, arguments: dict[str, Any], resume: 
     XGBoostError = import_xgboost().core.XGBoostError
     with joined(arguments) as communicator, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model: SCBoost = clone(estimator) if resume is None else _resumed(estimator, resume)
+        model: SCBoost = clone(estimator) if resume is None else resumed_estimator(estimator, resume)
         given = FitArguments(part.X, part.y, part.sample_weight, part.X_val, part.y_val, part.sample_weight_val)
         try:
             model.__fit_shared__(communicator, given)
