@@ -5,7 +5,7 @@ import signal
 import numpy as np
 import pytest
 
-from pressing import Press
+from pressing import pressed
 from scboost import SCBoostRegressor
 from scboost._core import train as training
 from scboost._engine.native import is_available
@@ -39,12 +39,12 @@ def test_an_interrupt_at_any_moment_leaves_finished_rounds_or_the_old_model(kind
         return SCBoostRegressor(**KINDS[kind], engine=engine, n_jobs=1)
 
     before = make().fit(X, y).predict(X)
-    with Press(0) as press:
+    with pressed(0) as press:
         make().fit(X, y + 1)
     moments = rng.integers(1, press.n_calls - 20, size=12)
     for at in moments:
         model = make().fit(X, y)
-        with Press(at) as press, pytest.raises(KeyboardInterrupt) as raised:
+        with pressed(at) as press, pytest.raises(KeyboardInterrupt) as raised:
             model.fit(X, y + 1)
         if "keeps" in str(raised.value):
             assert model.n_estimators_ >= 1

@@ -1,8 +1,8 @@
 """Fits that are killed at random moments go on from their checkpoint as if nothing had happened, to the bit.
 
-A fit of each of 16 configurations runs in a process of its own, which is killed (SIGKILL) after a random time, started
-again, killed again, until it finishes. Each start goes on from the checkpoint if there is one. The scores of the model
-that comes out must equal those of a fit that nothing disturbed, and the folder must hold the checkpoint and nothing
+A fit of each of 16 configurations, on each engine, runs in a process of its own, which is killed (SIGKILL) after a
+random time, started again, killed again, until it finishes. Each start goes on from the checkpoint if there is one. The
+scores of the model that comes out must equal those of a fit that nothing disturbed, and the folder must hold the checkpoint and nothing
 else. Then the same where the disk is full, the folder cannot be written, or does not exist: ``make kill-test``.
 """
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from figures import described, finish
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor
+from scboost._engine.native import is_available
 
 ROUNDS = 60
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
@@ -49,7 +50,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 
 def problem(name: str, path: Path | None) -> tuple[Any, tuple[Any, ...]]:
     """Return the estimator of a configuration, and what it is fitted to."""
-    params = dict(CONFIGURATIONS[name])
+    name, _, engine = name.partition("; ")
+    params = {**CONFIGURATIONS[name], "engine": engine or "xgboost"}
     n_classes, weights, categories = (params.pop(key, None) for key in ("n_classes", "weights", "categories"))
     rng = np.random.default_rng(0)
     X: Any = rng.normal(size=(600, 5))
@@ -219,7 +221,9 @@ def main() -> int:
         work(name, Path(path), Path(out))
         return 0
     command = f"python tools/kill_test.py --seed {given.seed} --kills {given.kills}"
-    return finish(described(command, run(given.seed, given.kills, given.only or list(CONFIGURATIONS))), given.output)
+    engines = ["xgboost", *(["native"] if is_available() else [])]
+    names = [f"{name}; {engine}" for name in given.only or CONFIGURATIONS for engine in engines]
+    return finish(described(command, run(given.seed, given.kills, names)), given.output)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import xgboost
@@ -16,7 +18,7 @@ _PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (scboo
 
 
 class Press:
-    """Presses Ctrl-C once, in the block that it is the context of.
+    """Presses Ctrl-C once.
 
     Parameters
     ----------
@@ -43,11 +45,13 @@ class Press:
                 self.where = f"{name}:{frame.f_code.co_name}"
                 signal.raise_signal(signal.SIGINT)
 
-    def __enter__(self) -> Press:
-        sys.setprofile(self)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+@contextmanager
+def pressed(at: int) -> Iterator[Press]:
+    """Press Ctrl-C at a call in the block."""
+    press = Press(at)
+    sys.setprofile(press)
+    try:
+        yield press
+    finally:
         sys.setprofile(None)

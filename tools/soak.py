@@ -35,7 +35,7 @@ import xgboost
 from scipy import sparse
 
 from figures import arguments, described, finish, write
-from pressing import Press
+from pressing import pressed
 from scboost import Checkpoint, load_model, tree_matrix
 from scboost._engine.native.engine import NativeEngine
 from scboost._engine.xgboost.engine import XGBoostEngine
@@ -358,12 +358,12 @@ def check_interrupts(case: Case, model: Any) -> None:
     """Promise that Ctrl-C at any moment keeps finished rounds, which predict finite scores, or the old model."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with Press(0) as press:
+        with pressed(0) as press:
             case.fit()
         old = _scores(case, model)
         refitted = pickle.loads(pickle.dumps(model))  # noqa: S301 - written in the same line
         at = int(np.random.default_rng(len(case.y)).integers(1, max(press.n_calls, 2)))
-        with Press(at) as press:
+        with pressed(at) as press:
             try:
                 case.fit(model=refitted)
             except KeyboardInterrupt as interrupt:
