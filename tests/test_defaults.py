@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._estimators import fitting
 
 QUICK = {"n_estimators": 20, "n_jobs": 1}
 
@@ -46,3 +47,20 @@ def test_a_callback_that_sets_a_parameter_is_rejected():
 
     with pytest.raises(ValueError, match=r"set learning_rate=0\.01, but parameters are fixed when a fit begins"):
         SCBoostClassifier(**QUICK, callbacks=[decay]).fit(X, y)
+
+
+@pytest.mark.parametrize(("n_jobs", "cells", "n_threads"), [(None, 2_000_000, 1), (None, 0, 3), (2, 2_000_000, 2)])
+def test_small_fits_use_one_thread_unless_told_otherwise(n_jobs, cells, n_threads, monkeypatch):
+    seen = []
+
+    def train(spec, data, context):
+        seen.append(context.n_threads)
+        return real(spec, data, context)
+
+    real = fitting.train
+    monkeypatch.setattr(fitting, "train", train)
+    monkeypatch.setattr(fitting, "_SERIAL_CELLS", cells)
+    monkeypatch.setattr(fitting, "thread_count", lambda n: n or 3)
+    X, y = make_regression(100, 5, random_state=0)
+    SCBoostRegressor(n_estimators=2, n_jobs=n_jobs).fit(X, y)
+    assert seen == [n_threads]

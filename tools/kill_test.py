@@ -2,8 +2,9 @@
 
 A fit of each of 16 configurations, on each engine, runs in a process of its own, which is killed (SIGKILL) after a
 random time, started again, killed again, until it finishes. Each start goes on from the checkpoint if there is one. The
-scores of the model that comes out must equal those of a fit that nothing disturbed, and the folder must hold the checkpoint and nothing
-else. Then the same where the disk is full, the folder cannot be written, or does not exist: ``make kill-test``.
+scores of the model that comes out must equal those of a fit that nothing disturbed, and the folder must hold the
+checkpoint and nothing else. Then the same where the disk is full, the folder cannot be written, or does not exist:
+``make kill-test``.
 """
 
 from __future__ import annotations
