@@ -49,6 +49,19 @@ def write(figures: dict[str, Any], output: Path | None) -> str:
     return text
 
 
+def earlier_runs(
+    output: Path | None, now: dict[str, Any], counted: str
+) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """Read the figures to go on from, if those on record are of the same run, and what the runs before it found."""
+    if output is None or not output.exists():
+        return None, []
+    last = json.loads(output.read_text())
+    before = last.get("earlier runs", [])
+    if all(last.get(name) == value for name, value in now.items() if name != "date"):
+        return last, before
+    return None, [*before, {name: last[name] for name in ("command", "date", counted, "violations")}]
+
+
 def finish(figures: dict[str, Any], output: Path | None) -> int:
     """Print figures, write them to a file if one is given, and return the exit code: 1 if there are violations."""
     print(write(figures, output))

@@ -36,7 +36,7 @@ from scipy import sparse
 
 import fuzz_exports
 import fuzz_meaning
-from figures import arguments, described, finish, write
+from figures import arguments, described, earlier_runs, finish, write
 from scboost import SCBoostClassifier, SCBoostRegressor, encode_features, tree_matrix
 from scboost._estimators import model_file
 from scboost._model import file
@@ -594,14 +594,11 @@ def main() -> int:
 
     command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants}"
     command += f" --kind {given.kind}" if given.kind else ""
-    figures = described(command, {"schema": file.SCHEMA, "violations": 0})
-    done = None
-    if given.output is not None and given.output.exists():
-        earlier = json.loads(given.output.read_text())
-        if all(earlier[name] == figures[name] for name in ("command", "versions", "schema")):
-            done = figures = earlier
+    about = {"schema": file.SCHEMA}
+    done, earlier = earlier_runs(given.output, described(command, about), "mutants")
+    figures = done or described(command, {**about, "violations": 0, "earlier runs": earlier})
     for i, found in enumerate(run(given.seed, given.mutants, given.minutes, done, given.kind)):
-        figures = described(command, {"schema": file.SCHEMA, **found})
+        figures = described(command, {**about, **found, "earlier runs": earlier})
         if i % 20 == 0:
             print(f"{found['mutants']} mutants, {found['violations']} violations", flush=True)
             write(figures, given.output)

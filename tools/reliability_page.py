@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,75 +13,106 @@ PAGE = ROOT / "docs" / "reliability.md"
 
 
 def _read(name: str) -> Any:
-    path = FIGURES / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def _run(name: str, figures: dict[str, Any] | None, said: str) -> str:
-    if figures is None:
-        return f"| `make {name}` | no run is on record | | |"
-    versions = ", ".join(f"{library} {version}" for library, version in figures.get("versions", {}).items())
-    return f"| `make {name}` | {said} | {figures.get('date', '')} | {versions} |"
+    return json.loads((FIGURES / f"{name}.json").read_text())
 
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
+def _row(title: str, figures: dict[str, Any], found: str) -> str:
+    return f"| {title} | {found} | `{figures['command']}`, {figures['date']} |"
+
+
+def _soak(soak: dict[str, Any]) -> str:
+    return (
+        f"**{soak['cases']:,} cases, {soak['violations']} violations** ({_counts(soak['outcomes'])}); checks: "
+        f"{_counts(soak['checks'])}"
+    )
+
+
+def _kill(kill: dict[str, Any]) -> str:
+    disks = ", ".join(f"{name} {'held' if all(found.values()) else 'broken'}" for name, found in kill["disks"].items())
+    return (
+        f"**{kill['kills']:,} kills, {len(kill['lost'])} lost**: {kill['configurations']} configurations, "
+        f"{kill['kills with a checkpoint']:,} kills with a checkpoint on disk, {kill['stray files']} stray files; "
+        f"{disks}"
+    )
+
+
+def _fuzz(fuzz: dict[str, Any]) -> str:
+    refused, sound = (sum(found.get(name, 0) for found in fuzz["outcomes"].values()) for name in ("refused", "sound"))
+    return (
+        f"**{fuzz['mutants']:,} mutants, {fuzz['violations']} violations**: {refused:,} refused, {sound:,} accepted as "
+        f"other sound models; methods compared: {_counts(fuzz['comparisons'])}"
+    )
+
+
+def _mutants(figures: dict[str, Any]) -> str:
+    crashes = sum(n for found in figures["outcomes"].values() for name, n in found.items() if name in _CRASHES)
+    caught = sum(n for name, n in figures["outcomes"]["error"].items() if name in _CRASHES)
+    return f"{figures['mutants']:,} mutants; {crashes:,} crash or hang the library, **{caught:,} of these are found**"
+
+
+_CRASHES = {"crashes", "hangs", "no memory"}
+
+
 def _matrix(compat: dict[str, Any]) -> str:
-    """Say what passed in which environment."""
     environments = compat["environments"]
     failed = sum(row["failed"] + row["error"] for row in environments)
-    found = "; ".join(
-        f"{row['environment']}: Python {row['python']}, XGBoost {row['versions']['xgboost-cpu']}, scikit-learn "
-        f"{row['versions']['scikit-learn']}, NumPy {row['versions']['numpy']}, {row['passed']:,} passed"
-        + (f", {row['failed'] + row['error']} failed" if row["not passed"] else "")
-        for row in environments
+    by_name = {row["environment"]: row for row in environments}
+    ends = [
+        f"{name}: Python {row['python']}, XGBoost {row['versions']['xgboost-cpu']}, scikit-learn "
+        f"{row['versions']['scikit-learn']}, NumPy {row['versions']['numpy']}"
+        for name, row in ((name, by_name[name]) for name in ("lowest", "newest"))
+    ]
+    return f"**{len(environments)} environments, {failed} failed tests** ({'; '.join(ends)})"
+
+
+def figures() -> str:
+    """Return the table of the longest runs."""
+    soak, kill, fuzz, compat = (_read(name) for name in ("soak", "kill", "fuzz", "compat"))
+    compat["date"] = max(row["date"] for row in compat["environments"])
+    sound, files = _read("check_sound"), _read("compat_files")
+    checked = f"**{sound['models']:,} models, {len(sound['false refusals'])} false refusals**"
+    versions = (
+        f"**{files['files']} files in {len(files['by version'])} versions: {files['same']} predict the same, "
+        f"{files['refused']} fail loudly, {files['violations']} wrong**"
     )
-    missing = ", ".join(compat["Python versions not found"])
-    return (
-        f"**{len(environments)} environments, {failed} failed tests** ({found})"
-        + (f"; not installed here: Python {missing}" if missing else "")
-        + f": `{compat['command']}`"
-    )
+    rows = [
+        "| run | found | command, date |",
+        "|---|---|---|",
+        _row("soak", soak, _soak(soak)),
+        _row("kills", kill, _kill(kill)),
+        _row("mutants of model files", fuzz, _fuzz(fuzz)),
+        _row("files of XGBoost and LightGBM, checked", sound, checked),
+        *(
+            _row(f"mutants of {library} files, checked", found, _mutants(found))
+            for library, found in (
+                ("XGBoost", _read("check_mutants_xgboost")),
+                ("LightGBM", _read("check_mutants_lightgbm")),
+            )
+        ),
+        _row("our files in other versions of XGBoost", files, versions),
+        _row("supported versions", compat, _matrix(compat)),
+    ]
+    return "\n".join(rows)
+
+
+def history() -> str:
+    """Return what earlier runs of the soak and the fuzzer found."""
+    lines = []
+    for name, counted in (("soak", "cases"), ("fuzz", "mutants")):
+        runs = [run for run in _read(name)["earlier runs"] if run[counted]]
+        total, violations = (sum(run[key] for run in runs) for key in (counted, "violations"))
+        lines.append(f"- `make {name}`, {len(runs)} earlier runs: {total:,} {counted}, {violations} violations.")
+        lines += [f"  - {run['date']}: {run['found']}" for run in runs if "found" in run]
+    return "\n".join(lines)
 
 
 def page() -> str:
     """Return the text of the page."""
-    soak, kill, fuzz, compat = (_read(name) for name in ("soak", "kill", "fuzz", "compat"))
-    rows = ["| run | found | date | versions |", "|---|---|---|---|"]
-    said = ""
-    if soak is not None:
-        runs = [*soak["earlier runs"], soak]
-        cases, violations = (sum(run[name] for run in runs) for name in ("cases", "violations"))
-        clean = list(takewhile(lambda run: not run["violations"], reversed(runs)))
-        longest = max((run for run in runs if not run["violations"]), key=lambda run: run["cases"], default=None)
-        said = (
-            f"**{cases:,} cases in {len(runs)} runs found {violations} violations, the last "
-            f"{sum(run['cases'] for run in clean):,} cases none**. "
-            + (f"The longest run without any: {longest['cases']:,} cases, `{longest['command']}`. " if longest else "")
-            + f"The last run, {soak['minutes']:g} "
-            f"minutes, `{soak['command']}`: {_counts(soak['outcomes'])}; checks: {_counts(soak['checks'])}"
-        )
-    rows.append(_run("soak", soak, said))
-    if kill is not None:
-        disks = ", ".join(
-            f"{name}: {'held' if all(found.values()) else 'broken'}" for name, found in kill["disks"].items()
-        )
-        said = (
-            f"**{kill['kills']:,} kills over {kill['configurations']} configurations, {len(kill['lost'])} lost**, "
-            f"{kill['kills with a checkpoint']:,} of them with a checkpoint on disk, {kill['stray files']} stray "
-            f"files; {disks}; {kill['minutes']:g} minutes: `{kill['command']}`"
-        )
-    rows.append(_run("kill-test", kill, said))
-    if fuzz is not None:
-        said = f"**{fuzz['mutants']:,} mutants of model files, {fuzz['violations']} violations**: `{fuzz['command']}`"
-    rows.append(_run("fuzz", fuzz, said))
-    if compat is not None:
-        compat["date"] = max(row["date"] for row in compat["environments"])
-        said = _matrix(compat)
-    rows.append(_run("compat", compat, said))
-    return TEMPLATE.read_text().replace("{figures}", "\n".join(rows))
+    return TEMPLATE.read_text().replace("{figures}", figures()).replace("{history}", history())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ MINUTES=10 SEED=1``. With ``--output``, a run is resumed where the figures there
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 import signal
@@ -34,7 +33,7 @@ import numpy.typing as npt
 import xgboost
 from scipy import sparse
 
-from figures import arguments, described, finish, write
+from figures import arguments, described, earlier_runs, finish, write
 from pressing import pressed
 from scboost import Checkpoint, load_model, tree_matrix
 from scboost._engine.native.engine import NativeEngine
@@ -608,7 +607,7 @@ def main() -> int:
         return int(outcome == "violation")
 
     command = f"python tools/soak.py --seed {given.seed} --cases {given.cases}"
-    done, earlier = _earlier_runs(given.output, described(command, {}))
+    done, earlier = earlier_runs(given.output, described(command, {}), "cases")
 
     def report(figures: dict[str, Any]) -> None:
         print(f"{figures['cases']} cases, {figures['violations']} violations", flush=True)
@@ -617,17 +616,6 @@ def main() -> int:
     print(f"seed {given.seed}", flush=True)
     figures = described(command, run(given.seed, given.cases, given.minutes, report, done))
     return finish(figures | {"earlier runs": earlier}, given.output)
-
-
-def _earlier_runs(output: Path | None, now: dict[str, Any]) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """Read the figures to go on from, if those on record are of the same run, and what the runs before it found."""
-    if output is None or not output.exists():
-        return None, []
-    last = json.loads(output.read_text())
-    if all(last[name] == now[name] for name in ("command", "versions")):
-        return last, last["earlier runs"]
-    summary = {name: last[name] for name in ("command", "date", "cases", "violations")}
-    return None, [*last.get("earlier runs", []), summary]
 
 
 if __name__ == "__main__":
