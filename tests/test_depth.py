@@ -1,7 +1,5 @@
 """How deep trees are, as held-out rows ask for."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -9,7 +7,6 @@ from sklearn.metrics import log_loss
 from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core.autotune import auto_learning_rate
-from scboost._core.selection import FoldModels
 
 pytest.importorskip("xgboost")
 
@@ -80,13 +77,3 @@ def test_ten_folds_select_the_depth_that_five_folds_select():
     settings = {**QUICK, "cv": 10}
     model = SCBoostClassifier(**settings, preset="best").fit(X, y)
     assert depth_of(model) == model.max_depth_ == SCBoostClassifier(**settings).fit(X, y).max_depth_ < 6
-
-
-def test_the_loss_on_some_folds_is_that_of_these_alone():
-    runs = [([4.0, 3.0, 2.0], 1.0), ([2.0, 1.0], 3.0), ([9.0, 9.0, 9.0], 5.0)]
-    trainings, watches = zip(
-        *((SimpleNamespace(validation_loss=v), SimpleNamespace(weight=w)) for v, w in runs), strict=True
-    )
-    models = FoldModels(list(trainings), list(watches), [], [6.0, 5.0, 4.0], 3)
-    assert models.losses_of(2) == [2.5, 1.5, 1.25]
-    assert models.losses_of(3) == models.losses

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from scboost_lab import outside
 from scboost_lab.models import HGB, SCBOOST, make
+from scboost_lab.runner import NotInstalledError
 
 # Two halves, fixed before any result was seen; both have small, large, categorical, wide and unbalanced sets.
 DEVELOPMENT = (
@@ -87,7 +89,7 @@ DEEP_SUBSETS = f"{DEEP}, subset splits"
 NO_PROJECTION, NO_EXPLORATION = f"{ALL_FEATURES}, no projection", f"{ALL_FEATURES}, no exploration"
 PLAIN, LONG = "plain boosting", "SCBoost, 1,000 rounds"
 OURS: dict[str, Method] = {
-    DEFAULT: Method(SCBOOST, measured=True),
+    DEFAULT: Method(SCBOOST, {"engine": "native"}, measured=True),
     FAST: Method(SCBOOST, {"preset": "fast"}, measured=True),
     PLAIN: Method(SCBOOST, {"n_estimators": 100, "exploration": 0.0, "projection_strength": 0.0}, measured=True),
     DEEP: Method(SCBOOST, {"max_depth": 6}, {"max_depth": None}),
@@ -99,7 +101,8 @@ OURS: dict[str, Method] = {
 EVERYWHERE = (DEFAULT, DEEP, ALL_FEATURES, FAST)
 """Variants of SCBoost that are run on every data set; the others only on the binary ones."""
 AT_100 = ("CatBoost, 100 rounds", "LightGBM", "XGBoost", "HistGradientBoosting", "random forest", "GradientBoosting")
-AT_OWN = ("CatBoost", *AT_100[1:])
+CHIMERA = "ChimeraBoost"
+AT_OWN = (CHIMERA, "CatBoost", *AT_100[1:])
 TUNED = ("LightGBM, tuned", "XGBoost, tuned", "CatBoost, tuned")
 PEERS: dict[str, Method] = {
     "LightGBM": Method("LGBM", measured=True),
@@ -148,6 +151,7 @@ PEERS: dict[str, Method] = {
     ),
     "CatBoost": Method("CAT", {"n_estimators": 1000}, measured=True),
     "GradientBoosting": Method("GBDT"),
+    CHIMERA: Method("CHIMERA", {"n_estimators": 2000}),
     "CatBoost, tuned": _tuned(
         "CAT",
         {
@@ -295,13 +299,25 @@ def estimator(method: Method, kind: str, names: Sequence[str], seed: int, **para
     settings: dict[str, Any] = {**own, **params}
     if method.library == SCBOOST:
         settings.setdefault("n_estimators", "auto")
-    if method.library == "CAT":
+    if method.library in {"CAT", "CHIMERA"}:
         settings["cat_features"] = list(names)
+    if method.library == "CHIMERA":
+        _compile_chimeraboost()
     if method.stops and method.library != "LGBM":
         settings["early_stopping_rounds"] = PATIENCE
     if method.stops and method.library == "XGB":
         settings["eval_metric"] = {"regression": "rmse", "multiclass": "mlogloss"}.get(kind, "logloss")
     return make(method.library, seed, regression=regression, **settings)
+
+
+@cache
+def _compile_chimeraboost() -> None:
+    """Compile ChimeraBoost's kernels, which is not part of the time of a fit."""
+    try:
+        from chimeraboost import warmup
+    except ImportError as error:
+        raise NotInstalledError("CHIMERA needs the package chimeraboost") from error
+    warmup()
 
 
 def fit(model: Any, method: Method, X: Any, y: Array, *, stratified: bool, seed: int) -> None:
@@ -331,7 +347,9 @@ def n_rounds(model: Any, method: Method) -> float:
         return float(model.best_iteration + 1)
     if method.library == "LGBM" and method.stops:
         return float(model.best_iteration_)
-    name = {"CAT": "tree_count_", HGB: "n_iter_", SCBOOST: "n_estimators_"}.get(method.library, "n_estimators")
+    name = {"CAT": "tree_count_", "CHIMERA": "best_iteration_", HGB: "n_iter_", SCBOOST: "n_estimators_"}.get(
+        method.library, "n_estimators"
+    )
     return float(getattr(model, name))
 
 

@@ -56,6 +56,13 @@ LIBRARIES: dict[str, Library] = {
         threads="thread_count",
         fixed={"verbose": 0, "allow_writing_files": False},
     ),
+    "CHIMERA": Library(
+        "ChimeraBoost",
+        "chimeraboost",
+        "ChimeraBoostClassifier",
+        "ChimeraBoostRegressor",
+        threads="thread_count",
+    ),
     "NGB": Library("NGBoost", "ngboost", "NGBClassifier", threads="", fixed={"verbose": False}),
     HGB: Library(
         "HistGradientBoosting",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scboost._core.losses import Loss, SquaredLoss
+from scboost._core.race import Candidate
 from scboost._core.stopping import EarlyStopping
+from scboost._engine.interface import TreeOptions
 
 MAX_ROUNDS = 1000
 """Maximum number of rounds that cross-validation or early stopping selects from."""
@@ -27,15 +29,15 @@ FOLDS, BEST_FOLDS = 5, 10
 """Number of folds; with ``preset="best"`` each fold model sees nearly all samples."""
 ROUNDS_TO_SELECT_RATE = 500
 """Number of rounds from which cross-validation, whose cost is then small, determines the learning rate."""
-SHALLOW_RATE = 2.0
-"""Factor of the learning rate of shallow trees, which would need many rounds."""
+FARTHER = 2
+"""How many times the maximum number of rounds fold models may stand for, if the learning rate is free."""
 FEWEST_CATEGORIES_FOR_SUBSETS = 4
 """Number of categories from which subset splits differ from one-vs-rest splits."""
 MIN_SAMPLES_TO_SELECT = 20
 """Number of distinct samples from which the number of rounds can be selected."""
 
 # Number of folds that select the number of rounds, by the largest number of samples: with many, fewer folds suffice.
-_SELECTION_FOLDS = ((5_000, 5), (20_000, 3))
+_SELECTION_FOLDS = ((1_000, 5), (20_000, 3))
 MAX_SELECTION_SIZE = _SELECTION_FOLDS[-1][0]
 """Number of samples up to which tree options are selected; beyond, a single fold would decide."""
 _PATIENCE = 10
@@ -45,6 +47,8 @@ _SELECTION_STOPPING = EarlyStopping(patience=60, tol=0.0, share=0.2)
 _SELECTION_SPEEDUP = 4
 # Features from which and samples up to which histograms, not samples, take the time of growing a tree.
 _WIDE, _FEW_SAMPLES = 100, 10_000
+# Samples from which larger trees are candidates.
+_SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
 
 
 def early_stopping(patience: int | str, tol: float, *, is_open: bool) -> EarlyStopping:
@@ -71,14 +75,68 @@ def selection_folds(effective_size: float) -> int:
     return next((folds for most, folds in _SELECTION_FOLDS if effective_size <= most), 1)
 
 
-def shallow_depths(*, classifies: bool) -> tuple[int, ...]:
-    """Return the smaller depths to try."""
-    return (3, 2) if classifies else (4, 3, 2)
+@dataclass(frozen=True)
+class Free:
+    """What is not given, so that candidates may differ in it.
+
+    Attributes
+    ----------
+    depth, shape, projection, subset_splits, rate : bool
+        Depth and shape of the trees, projection strength, kind of categorical splits, learning rate.
+    """
+
+    depth: bool
+    shape: bool
+    projection: bool
+    subset_splits: bool
+    rate: bool
 
 
-def shallow_rounds(*, classifies: bool) -> int:
-    """Return how many rounds of shallow trees correspond to one of deep trees."""
-    return 2 if classifies else 3
+def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> tuple[Candidate, ...]:
+    """Return the options that compete, in the order of their cost.
+
+    Parameters
+    ----------
+    base : TreeOptions
+        Options where nothing is selected.
+    loss : Loss
+        The loss.
+    n_samples : float
+        Number of samples.
+    free : Free
+        What may differ from the base.
+    """
+    classifies = loss.n_classes > 0
+    found = [Candidate(base)]
+    if free.depth and n_samples <= MAX_SELECTION_SIZE:
+        depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
+        rate = 2.0 if classifies and free.rate else 1.0
+        found = [Candidate(replace(base, max_depth=depth), None, rate, pace) for depth in depths] + found
+    if free.shape and (base.max_depth or DEPTH) >= DEPTH:
+        found += _shapes(base, n_samples, free)
+    if free.subset_splits:
+        found += [replace(one, options=replace(one.options, subset_splits=True)) for one in found]
+    return tuple(found)
+
+
+def _shapes(base: TreeOptions, n_samples: float, free: Free) -> list[Candidate]:
+    """Return candidates of other shapes than the base, and of more capacity for many samples."""
+    depth, rate = base.max_depth or DEPTH, 2.0 if free.rate else 1.0
+    by_level = replace(base, max_depth=depth, max_leaves=None)
+    symmetric = replace(by_level, shape="symmetric")
+    found = [
+        Candidate(replace(by_level, shape="alternating"), pace=1.3),
+        Candidate(symmetric, None, rate, 1.5),
+    ]
+    if free.projection:
+        found.append(Candidate(symmetric, 0.9, rate, 1.8))
+    if n_samples > _SOME_SAMPLES and free.depth:
+        deeper = 10 if n_samples <= MAX_SELECTION_SIZE else 12
+        found.append(Candidate(replace(by_level, shape="alternating", max_depth=deeper)))
+    if n_samples > _MANY_SAMPLES and free.depth:
+        leaves = (127,) if n_samples <= MAX_SELECTION_SIZE else (127, 255)
+        found += [Candidate(replace(base, shape="leaf-wise", max_depth=None, max_leaves=n)) for n in leaves]
+    return found
 
 
 def max_bin(n_features: int, total_weight: float) -> int:

@@ -18,7 +18,7 @@ from scboost._core.loop import Boosting, Round, Settings, State, has_changing_me
 from scboost._core.losses import Loss
 from scboost._core.losses.base import initial_score
 from scboost._core.sampling import Draws
-from scboost._core.stopping import NOT_STOPPED, EarlyStopping, Stop, StopReason
+from scboost._core.stopping import NOT_STOPPED, Stop, Stopping, StopReason
 from scboost._core.training import Training
 from scboost._data.samples import Samples
 from scboost._engine.ensemble import Ensemble
@@ -290,7 +290,7 @@ def grow(
     runs: Sequence[Run],
     n_rounds: int,
     *,
-    stopping: EarlyStopping | None = None,
+    stopping: Stopping | None = None,
     observer: Observer = SILENT,
     on_best: Callable[[], None] | None = None,
 ) -> list[float]:
@@ -302,7 +302,7 @@ def grow(
         Models that grow together; usually one.
     n_rounds : int
         Number of rounds in all, those of a resumed training included.
-    stopping : EarlyStopping, optional
+    stopping : Stopping, optional
         When to stop on the held-out samples of all runs together.
     observer : Observer, optional
         Notified of every round.

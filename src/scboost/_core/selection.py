@@ -1,7 +1,7 @@
 """Selection by cross-validation: number of rounds, depth, features and categorical splits.
 
-Models of all folds grow in step. An alternative to the tree options is selected if it lowers the loss on held-out
-samples by more than a number of standard errors.
+Models of all folds grow in step. Candidates for the options of the trees compete on the same folds; features are left
+out if that lowers the loss on held-out samples by more than two standard errors.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 
 from scboost._arrays import FloatArray
 from scboost._core import autotune
+from scboost._core.race import Candidate, Race
 from scboost._core.run import OutOfFold, Run, grow
 from scboost._core.spec import FitSpec
 from scboost._core.statistics import standard_errors
-from scboost._core.stopping import ComparedStopping, EarlyStopping
+from scboost._core.stopping import ComparedStopping, ContinuedStopping, EarlyStopping
 from scboost._core.training import Training
 from scboost._data.folds import Folds
 from scboost._data.samples import Samples
@@ -26,9 +27,9 @@ from scboost._runtime.context import Context
 
 # Features with at most this multiple of the mean gain are left out in a trial; more of them if that is a success,
 # fewer if not.
-_GAIN, _LOW_GAIN, _HIGH_GAIN = 1.0, 0.5, 2.0
+_GAIN, _LOW_GAINS, _HIGH_GAIN = 1.0, (0.5, 0.2), 2.0
 # By how many standard errors the loss must fall, and after how many rounds in which it is higher a trial ends.
-_STANDARD_ERRORS, _DEPTH_STANDARD_ERRORS = 2.0, 1.5
+_STANDARD_ERRORS = 2.0
 _ROUNDS_BEHIND = 10
 
 
@@ -52,6 +53,8 @@ class FoldModels:
         Loss on all held-out samples after each round.
     n_rounds : int
         The best number of rounds, or that of all.
+    candidate : Candidate
+        Their options.
     """
 
     trainings: list[Training]
@@ -59,20 +62,114 @@ class FoldModels:
     contributions: list[list[FloatArray]]
     losses: list[float]
     n_rounds: int
+    candidate: Candidate
 
     @property
     def have_trees(self) -> bool:
         """Whether every model has a split."""
         return all(training.ensemble.gains().any() for training in self.trainings)
 
-    def losses_of(self, n_folds: int) -> list[float]:
-        """Return the loss on the held-out samples of the first folds after each round."""
-        if n_folds == len(self.trainings):
-            return self.losses
-        parts = [(t.validation_loss, h.weight) for t, h in zip(self.trainings, self.held_out, strict=True)][:n_folds]
-        seen = [(losses, weight) for losses, weight in parts if losses]  # a model that ended early keeps its last loss
-        padded = [[losses[min(i, len(losses) - 1)] for i in range(len(self.losses))] for losses, _ in seen]
-        return np.average(padded, axis=0, weights=[weight for _, weight in seen]).tolist() if seen else []
+
+class FoldRuns:
+    """Models of one candidate on the first folds, which grow in step and can be continued.
+
+    Parameters
+    ----------
+    spec : FitSpec
+        Specification of the fit.
+    samples : Samples
+        All samples.
+    folds : Folds
+        The folds.
+    candidate : Candidate
+        Options of the models.
+    engines : list of Engine
+        One per fold.
+    context : Context
+        Context of the fit.
+    label : str
+        Label of the progress bar.
+    kept : bool
+        Whether the models are part of the result.
+    """
+
+    def __init__(
+        self,
+        spec: FitSpec,
+        samples: Samples,
+        folds: Folds,
+        candidate: Candidate,
+        engines: Sequence[Engine],
+        context: Context,
+        label: str,
+        *,
+        kept: bool = False,
+    ) -> None:
+        self.candidate, self.losses = candidate, list[float]()
+        self._context, self._label, self._kept, self._selects = context, label, kept, spec.selection is not None
+        self._done = False
+        keeps_contributions = spec.strategy.weighting is not None or not spec.loss.supports_weighting
+        self._contributions: list[list[FloatArray]] = [[] for _ in folds]
+        self._held_out = [
+            OutOfFold(samples, indices, spec.loss, context, added if keeps_contributions else None, spec.metric)
+            for added, (_, indices) in zip(self._contributions, folds, strict=True)
+        ]
+        settings = candidate.settings(spec.settings)
+        speedup = 1 if spec.selection is None else spec.selection.speedup
+        self._runs = [
+            Run(
+                samples.only(train),
+                spec.loss,
+                replace(settings, seed=settings.seed + 1 + i, eta=settings.eta * speedup),
+                engine,
+                spec.new_ensemble,
+                spec.fold_rounds,
+                context,
+                from_zero=spec.from_zero,
+                validation=self._held_out[i],
+            )
+            for i, (engine, (train, _)) in enumerate(zip(engines, folds, strict=True))
+        ]
+
+    def advance(self, n_rounds: int, stopping: EarlyStopping | None) -> None:
+        """Grow the models up to a number of rounds in all, unless they stop before."""
+        if self._done or len(self.losses) >= n_rounds:
+            return
+        before = self.losses if len(self._runs) > 1 else []  # a single run goes on from its own
+        continued = None if stopping is None else ContinuedStopping(stopping, tuple(before))
+        if stopping is not None and stopping.reached(self.losses):
+            self._done = True
+            return
+        lowest = min(self.losses, default=np.inf)
+
+        def keep_best() -> None:
+            nonlocal lowest
+            newest = self._pooled()
+            if newest < lowest:
+                lowest = newest
+                for part in self._held_out:
+                    part.keep()
+
+        self._context.observer.begin(n_rounds - len(self.losses), self._label, kept=self._kept)
+        observer = self._context.observer
+        self.losses = [*before, *grow(self._runs, n_rounds, stopping=continued, observer=observer, on_best=keep_best)]
+        self._done = len(self.losses) < n_rounds
+        if self._runs[0].training.interrupted:
+            raise NoModelYetError("interrupted while fold models were grown: there is no model yet")
+
+    def _pooled(self) -> float:
+        """Return the loss on the held-out samples of all folds after the last round."""
+        seen = [run for run in self._runs if run.training.validation_loss]
+        losses = [run.training.validation_loss[-1] for run in seen]
+        return float(np.average(losses, weights=[run.validation_weight for run in seen]))
+
+    def models(self) -> FoldModels:
+        """Return the models, cut at the best round."""
+        trainings = [run.training for run in self._runs]
+        best = int(np.argmin(self.losses)) + 1 if self._selects and self.losses else len(self.losses)
+        for training in trainings:
+            training.ensemble.truncate(best)
+        return FoldModels(trainings, self._held_out, self._contributions, self.losses, best, self.candidate)
 
 
 class CrossValidation:
@@ -98,99 +195,47 @@ class CrossValidation:
         """Return an engine on all samples."""
         return self._engines.make(self._samples.X, self._samples.weight, options)
 
-    def grow(
+    def grow(self, *, kept: bool) -> FoldModels:
+        """Grow fold models, of the best candidate where there are several, and cut them at the best round."""
+        spec, selection = self._spec, self._spec.selection
+        label = "scboost, folds" if kept or len(self._folds) > 1 else "scboost, rounds"
+        if selection is None:
+            runs = self._start(Candidate(spec.options), label, kept=kept)
+            runs.advance(spec.fold_rounds, None)
+            return runs.models()
+        n_folds = min(autotune.FOLDS, len(self._folds))
+        race = Race(
+            lambda one: self._start(one, label, n_folds=n_folds, kept=kept), selection.stopping, spec.fold_rounds
+        )
+        runs = race.run(selection.candidates)
+        if n_folds < len(self._folds):
+            runs = self._start(runs.candidate, label, kept=kept)
+            runs.advance(spec.fold_rounds, selection.stopping)
+        models = runs.models()
+        if selection.selects_features and len(self._folds) > 1 and models.have_trees:
+            return self._select_features(models)
+        return models
+
+    def _start(
         self,
-        engines: list[Engine],
-        stopping: EarlyStopping | None,
+        candidate: Candidate,
         label: str,
         *,
         n_folds: int | None = None,
+        features: Sequence[tuple[int, ...]] = (),
         kept: bool = False,
-    ) -> FoldModels:
-        """Grow a model for each of the first folds, in step, and cut them at the best round.
-
-        Parameters
-        ----------
-        engines : list of Engine
-            One per fold.
-        stopping : EarlyStopping or None
-            When to stop.
-        label : str
-            Label of the progress bar.
-        n_folds : int, optional
-            How many folds; all by default.
-        kept : bool, default=False
-            Whether the models are part of the result.
-        """
-        spec, context, selection = self._spec, self._context, self._spec.selection
+    ) -> FoldRuns:
+        """Return fold models without rounds, each with the options of the candidate, or the features of its fold."""
         folds = self._folds[:n_folds]
-        speedup = 1 if selection is None else selection.speedup
-        n_rounds = spec.strategy.n_rounds // speedup
-        keeps_contributions = spec.strategy.weighting is not None or not spec.loss.supports_weighting
-        contributions: list[list[FloatArray]] = [[] for _ in folds]
-        held_out = [
-            OutOfFold(self._samples, indices, spec.loss, context, added if keeps_contributions else None, spec.metric)
-            for added, (_, indices) in zip(contributions, folds, strict=True)
-        ]
-        settings = spec.settings
-        runs = [
-            Run(
-                self._samples.only(train),
-                spec.loss,
-                replace(settings, seed=settings.seed + 1 + i, eta=settings.eta * speedup),
-                engine,
-                spec.new_ensemble,
-                n_rounds,
-                context,
-                from_zero=spec.from_zero,
-                validation=held_out[i],
-            )
-            for i, (engine, (train, _)) in enumerate(zip(engines, folds, strict=True))
-        ]
-        context.observer.begin(n_rounds, label, kept=kept)
+        options = candidate.options
+        if features:
+            engines = [self.engine(replace(options, features=part)) for part in features]
+        else:
+            engine = self.engine(options)
+            engines = [engine.fork() for _ in folds]
+        return FoldRuns(self._spec, self._samples, folds, candidate, engines, self._context, label, kept=kept)
 
-        def keep_best() -> None:
-            for part in held_out:
-                part.keep()
-
-        losses = grow(runs, n_rounds, stopping=stopping, observer=context.observer, on_best=keep_best)
-        trainings = [run.training for run in runs]
-        if trainings[0].interrupted:
-            raise NoModelYetError("interrupted while fold models were grown: there is no model yet")
-        best = int(np.argmin(losses)) + 1 if selection is not None and losses else len(losses)
-        for training in trainings:
-            training.ensemble.truncate(best)
-        return FoldModels(trainings, held_out, contributions, losses, best)
-
-    def select_options(self, models: FoldModels, options: TreeOptions) -> tuple[FoldModels, TreeOptions]:
-        """Try other options than those of the models; return the best models, and the options of a final model."""
-        selection = self._spec.selection
-        if selection is None:
-            return models, options
-        if selection.selects_subset_splits and models.have_trees:
-            subsets = replace(options, subset_splits=True)
-            tried = self._try(subsets, "scboost, categories", models, models)
-            if tried is not None:
-                models, options = tried, subsets
-        deep = models
-        for depth in selection.depths if models.have_trees else ():
-            shallow = replace(options, max_depth=depth)
-            tried = self._try(
-                shallow,
-                "scboost, depth",
-                models,
-                deep,
-                min_standard_errors=_DEPTH_STANDARD_ERRORS,
-                rounds_per_round=selection.shallow_rounds,
-            )
-            if tried is None:
-                break
-            models, options = tried, shallow
-        if selection.selects_features and models.have_trees:
-            return self._select_features(models, options)
-        return models, options
-
-    def _select_features(self, models: FoldModels, options: TreeOptions) -> tuple[FoldModels, TreeOptions]:
+    def _select_features(self, models: FoldModels) -> FoldModels:
         """Try fewer features.
 
         The features of a fold's model are selected by their gains in the model of that fold, which has not seen the
@@ -199,56 +244,36 @@ class CrossValidation:
         gains = np.array([training.ensemble.gains() for training in models.trainings])
         gains /= gains.mean(axis=1, keepdims=True)
 
-        def without(least: float, incumbent: FoldModels) -> tuple[FoldModels, TreeOptions] | None:
+        def without(least: float, incumbent: FoldModels) -> FoldModels | None:
             """Try the features with a gain above the least."""
             parts = (*gains, gains.mean(axis=0))
             *of_folds, of_all = (tuple(np.flatnonzero(part > least).tolist()) for part in parts)
             if len(of_all) == gains.shape[1] or not all((*of_folds, of_all)):
                 return None
-            selected = replace(options, features=of_all)
-            tried = self._try(selected, "scboost, columns", incumbent, models, features=of_folds)
-            return None if tried is None else (tried, selected)
+            return self._try_features(of_folds, of_all, incumbent, models)
 
         middle = without(_GAIN, models)
-        if middle is None:
-            return without(_LOW_GAIN, models) or (models, options)
-        return without(_HIGH_GAIN, middle[0]) or middle
+        if middle is not None:
+            return without(_HIGH_GAIN, middle) or middle
+        return next((found for least in _LOW_GAINS if (found := without(least, models)) is not None), models)
 
-    def _try(
-        self,
-        options: TreeOptions,
-        label: str,
-        incumbent: FoldModels,
-        before: FoldModels,
-        *,
-        features: Sequence[tuple[int, ...]] = (),
-        min_standard_errors: float = _STANDARD_ERRORS,
-        rounds_per_round: int = 1,
+    def _try_features(
+        self, of_folds: Sequence[tuple[int, ...]], of_all: tuple[int, ...], incumbent: FoldModels, before: FoldModels
     ) -> FoldModels | None:
-        """Grow fold models again; None unless they beat the incumbent, and significantly those before.
-
-        Each has the options, or the features given for its fold. With many folds, some must beat the incumbent before
-        all are grown; but trials of features are short unless they succeed.
-        """
-        selection, n_folds = self._spec.selection, len(self._folds)
+        """Grow fold models again; None unless they beat the incumbent, and significantly those before."""
+        selection = self._spec.selection
         if selection is None:
             return None
-        first = n_folds if features else min(autotune.FOLDS, n_folds)
-        if features:
-            engines = [self.engine(replace(options, features=part)) for part in features]
-        else:
-            engines = [self.engine(options)] * n_folds
-        for n in dict.fromkeys((first, n_folds)):
-            reference = incumbent.losses_of(n)
-            stopping = ComparedStopping(
-                **vars(selection.stopping),
-                reference=tuple(np.repeat(reference, rounds_per_round).tolist()),
-                n_worse=_ROUNDS_BEHIND,
-            )
-            tried = self.grow([engine.fork() for engine in engines[:n]], stopping, label, n_folds=n)
-            if min(tried.losses, default=np.inf) >= min(reference, default=np.inf):
-                return None
-        return tried if self._improvement(before, tried) > min_standard_errors else None
+        stopping = ComparedStopping(
+            **vars(selection.stopping), reference=tuple(incumbent.losses), n_worse=_ROUNDS_BEHIND
+        )
+        selected = replace(before.candidate, options=replace(before.candidate.options, features=of_all))
+        runs = self._start(selected, "scboost, columns", features=of_folds)
+        runs.advance(self._spec.fold_rounds, stopping)
+        if min(runs.losses, default=np.inf) >= min(incumbent.losses, default=np.inf):
+            return None
+        tried = runs.models()
+        return tried if self._improvement(before, tried) > _STANDARD_ERRORS else None
 
     def _improvement(self, before: FoldModels, after: FoldModels) -> float:
         """Return by how many standard errors held-out losses fall; 0 if a fold has no trees."""

@@ -16,6 +16,7 @@ from scboost._core import autotune
 from scboost._core.loop import Settings
 from scboost._core.losses import Loss
 from scboost._core.parameters import Parameters, Request
+from scboost._core.race import Candidate
 from scboost._core.run import ValidationMetric
 from scboost._core.stopping import EarlyStopping
 from scboost._engine.ensemble import Ensemble
@@ -169,23 +170,19 @@ class RoundSelection:
         When fold models stop.
     speedup : int
         How many rounds of the model one round of a fold model stands for, at a learning rate as many times as large.
-    selects_features, selects_subset_splits : bool
-        Whether feature subsets and subset splits are candidates.
-    depths : tuple of int
-        Smaller maximum depths to try, in this order, as long as each is better.
-    shallow_rounds : int
-        How many rounds of such shallow trees correspond to one of deep trees.
-    shallow_rate : float
-        Factor of the learning rate of shallow trees in a model on all samples.
+    selects_features : bool
+        Whether feature subsets are tried.
+    candidates : tuple of Candidate
+        Options that compete, in the order of their cost.
+    scales_rate : bool
+        Whether the learning rate may follow from what is selected.
     """
 
     stopping: EarlyStopping
     speedup: int
     selects_features: bool
-    selects_subset_splits: bool
-    depths: tuple[int, ...]
-    shallow_rounds: int
-    shallow_rate: float
+    candidates: tuple[Candidate, ...]
+    scales_rate: bool
 
 
 @dataclass(frozen=True)
@@ -247,6 +244,18 @@ class FitSpec:
     new_ensemble: Callable[[FloatArray], Ensemble]
     metric: ValidationMetric | None = None
 
+    @property
+    def fold_rounds(self) -> int:
+        """Maximum number of rounds of a fold model.
+
+        Where the learning rate is free, fold models may go further than the model on all samples, which then takes
+        larger steps.
+        """
+        if self.selection is None:
+            return self.strategy.n_rounds
+        farther = autotune.FARTHER if self.selection.scales_rate and self.strategy.weighting is None else 1
+        return farther * self.strategy.n_rounds // self.selection.speedup
+
     def without_selection(self) -> FitSpec:
         """Return the specification for data with too few samples to select the number of rounds."""
         n_rounds = self.strategy.n_rounds_given or autotune.FAST_ROUNDS
@@ -299,6 +308,7 @@ def resolve(
         Metric of validation sets in place of the loss.
     """
     defaults, rate = _defaults_and_rate(p, strategy, loss, facts)
+    options = _options(p, loss, engine)
     engine_spec = EngineSpec(
         name=engine,
         n_outputs=loss.n_outputs,
@@ -323,9 +333,9 @@ def resolve(
         loss=loss,
         settings=_settings(p, defaults, rate, seed),
         from_zero=p.init == "zero",
-        selection=_selection(p, strategy, loss, facts, rate) if strategy.selects_rounds else None,
+        selection=_selection(p, strategy, loss, facts, rate, options, engine) if strategy.selects_rounds else None,
         folds=_folds(p, strategy, facts),
-        options=_options(p, loss, engine),
+        options=options,
         engine=engine_spec,
         new_ensemble=new_ensemble,
         metric=metric,
@@ -399,26 +409,32 @@ def _options(p: Parameters, loss: Loss, engine: str) -> TreeOptions:
     return TreeOptions((), p.categorical_splits == "subset", depth, leaves, shape)
 
 
-def _selection(p: Parameters, strategy: Strategy, loss: Loss, facts: Facts, rate: float) -> RoundSelection:
+def _selection(
+    p: Parameters, strategy: Strategy, loss: Loss, facts: Facts, rate: float, options: TreeOptions, engine: str
+) -> RoundSelection:
     stopping = autotune.selection_stopping(p.n_iter_no_change, p.tol)
     speedup = 1
     if strategy.weighting is None or strategy.adds_full_model:  # fold models that are not kept may take larger steps
         speedup = autotune.selection_speedup(rate)
         stopping = replace(stopping, patience=-(-stopping.patience // speedup))
-    selects_options = (
-        p.estimator is None and p.early_stopping_metric is None and facts.effective_size <= autotune.MAX_SELECTION_SIZE
+    by_loss = p.estimator is None and p.early_stopping_metric is None
+    few_samples = facts.effective_size <= autotune.MAX_SELECTION_SIZE
+    free = autotune.Free(
+        depth=p.max_depth == "auto",
+        shape=engine == "native" and p.tree_shape == "auto" and not isinstance(p.max_leaves, Integral),
+        projection=engine == "native" and p.projection_strength == "auto",
+        subset_splits=p.categorical_splits == "auto" and facts.max_categories >= autotune.FEWEST_CATEGORIES_FOR_SUBSETS,
+        rate=p.learning_rate == "auto",
     )
-    classifies = loss.n_classes > 0
+    competes = by_loss and (few_samples or engine == "native")
     return RoundSelection(
         stopping=stopping,
         speedup=speedup,
-        selects_features=selects_options and p.feature_selection,
-        selects_subset_splits=selects_options
-        and p.categorical_splits == "auto"
-        and facts.max_categories >= autotune.FEWEST_CATEGORIES_FOR_SUBSETS,
-        depths=autotune.shallow_depths(classifies=classifies) if selects_options and p.max_depth == "auto" else (),
-        shallow_rounds=autotune.shallow_rounds(classifies=classifies),
-        shallow_rate=autotune.SHALLOW_RATE if classifies and p.learning_rate == "auto" else 1.0,
+        selects_features=by_loss and few_samples and p.feature_selection,
+        candidates=autotune.candidates(options, loss, facts.effective_size, free)
+        if competes
+        else (Candidate(options),),
+        scales_rate=free.rate,
     )
 
 

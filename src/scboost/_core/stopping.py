@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 
@@ -60,6 +61,13 @@ class Stop:
 NOT_STOPPED = Stop()
 
 
+class Stopping(Protocol):
+    """Says when to stop."""
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether to stop, given the validation loss after each round so far."""
+
+
 @dataclass(frozen=True)
 class EarlyStopping:
     """When to stop on a validation set.
@@ -108,3 +116,23 @@ class ComparedStopping(EarlyStopping):
         compared = list(zip(losses, self.reference, strict=False))[-self.n_worse :]
         behind = len(compared) == self.n_worse and all(own > other for own, other in compared)
         return (behind and len(losses) <= len(self.reference)) or super().reached(losses)
+
+
+@dataclass(frozen=True)
+class ContinuedStopping:
+    """When to stop models that are grown in several stages.
+
+    Attributes
+    ----------
+    stopping : EarlyStopping
+        When to stop.
+    before : tuple of float
+        Validation losses of the stages before.
+    """
+
+    stopping: EarlyStopping
+    before: tuple[float, ...]
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether to stop, given the validation loss after each round of this stage."""
+        return self.stopping.reached([*self.before, *losses])

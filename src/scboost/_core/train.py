@@ -176,15 +176,8 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
     with interrupts_raised():
         folds = _make_folds(spec, data, context)
         validation = CrossValidation(spec, samples, folds, context)
-        options = spec.options
-        engine = validation.engine(options)
-        label = "scboost, folds" if keeps_folds or len(folds) > 1 else "scboost, rounds"
-        stopping = None if spec.selection is None else spec.selection.stopping
-        models = validation.grow([engine.fork() for _ in folds], stopping, label, kept=only_folds)
-        if len(folds) > 1:
-            models, selected = validation.select_options(models, options)
-            engine = engine if selected is options else validation.engine(selected)
-            options = selected
+        models = validation.grow(kept=only_folds)
+        options = models.candidate.options
     weights = None
     if weighting is not None and models.n_rounds:
         try:
@@ -198,7 +191,7 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
     if only_folds:
         training = _averaged(models.trainings, weights, options)
         return Trained(training, training.ensemble.n_rounds, weights, log)
-    training, n_rounds = _train_on_all(spec, samples, folds, models, weights, engine.fork(), options, context)
+    training, n_rounds = _train_on_all(spec, samples, folds, models, weights, validation.engine(options), context)
     if keeps_folds:
         training = _joined(training, _averaged(models.trainings, weights, options))
     elif weights is not None and not training.interrupted:
@@ -234,23 +227,24 @@ def _train_on_all(
     models: FoldModels,
     weights: Weights | None,
     engine: Engine,
-    options: TreeOptions,
     context: Context,
 ) -> tuple[Training, int]:
     """Grow a model on all samples with the number of rounds that the fold models selected; return that, too."""
-    settings, n_rounds = spec.settings, max(models.n_rounds, 1)
+    candidate, n_rounds = models.candidate, max(models.n_rounds, 1)
+    settings = candidate.settings(spec.settings)
     strategy, selection, communicator = spec.strategy, spec.selection, context.communicator
     if selection is not None:
-        rate = selection.shallow_rate if options.max_depth in selection.depths else 1.0
-        settings = replace(settings, eta=rate * settings.eta)
-        n_rounds = _rounds_on_all(samples, folds, models.n_rounds, selection, rate, strategy.n_rounds, context)
+        rounds = _rounds_on_all(samples, folds, models.n_rounds, selection, context) / candidate.rate
+        n_rounds = min(max(round(rounds), 1), strategy.n_rounds)
+        if selection.scales_rate:  # larger steps in place of more rounds than there may be
+            settings = replace(settings, eta=settings.eta * candidate.rate * max(rounds / strategy.n_rounds, 1.0))
     if strategy.n_rounds_given is not None:
         given = strategy.n_rounds_given
         settings, n_rounds = replace(settings, eta=settings.eta * n_rounds / given), given
     keeps_folds = strategy.weighting is not None and strategy.weighting.source == "fold_average"
     with interrupts_raised():
         run = Run(samples, spec.loss, settings, engine, spec.new_ensemble, n_rounds, context, from_zero=spec.from_zero)
-        run.training.options = options
+        run.training.options = candidate.options
         if selection is not None and not spec.loss.supports_weighting:
             run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
         elif selection is not None and (keeps_folds or weights is None):
@@ -261,20 +255,12 @@ def _train_on_all(
     return _grow(spec, run, n_rounds, "scboost, all rows", context), n_rounds
 
 
-def _rounds_on_all(
-    samples: Samples,
-    folds: Folds,
-    selected: int,
-    selection: RoundSelection,
-    rate: float,
-    most: int,
-    context: Context,
-) -> int:
+def _rounds_on_all(samples: Samples, folds: Folds, selected: int, selection: RoundSelection, context: Context) -> float:
     """Return the number of rounds on all samples that corresponds to the number selected on folds."""
     communicator = context.communicator
     train_weight = sum(samples.only(train).total_weight(communicator) for train, _ in folds)
     share = train_weight / (len(folds) * samples.total_weight(communicator))
-    return min(max(round(selected * selection.speedup / rate * _MORE_ROUNDS / share), 1), most)
+    return max(selected * selection.speedup * _MORE_ROUNDS / share, 1.0)
 
 
 def _grow(spec: FitSpec, run: Run, n_rounds: int, label: str, context: Context) -> Training:

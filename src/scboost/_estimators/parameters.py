@@ -20,9 +20,10 @@ PARAMETERS = """\
     preset : {"default", "fast", "best"}, default="default"
         Trade-off between accuracy and time; sets the meaning of "auto".
 
-        - "default": the number of boosting rounds, the tree depth and the feature subset are selected by
-          cross-validation, then one model is fitted to all samples. All its trees are rescaled by one factor estimated
-          out of fold. About three times the cost of a single fit.
+        - "default": the number of boosting rounds, the shape and size of the trees, the projection strength and the
+          feature subset are selected by cross-validation, then one model is fitted to all samples. All its trees are
+          rescaled by one factor estimated out of fold. Candidates compete by successive halving: all start with a few
+          rounds, and the best go on.
         - "fast": 100 rounds in a single fit. "auto" is then ``projection_strength=0.7`` for every loss that is
           projected, and the learning rate is 0.8 times the usual one.
         - "best": ten fold models, with rounds and weights determined out of fold, are kept; their average is averaged
@@ -38,9 +39,9 @@ PARAMETERS = """\
         used is ``learning_rate_``.
     max_depth : int, None or "auto", default="auto"
         Maximum depth of a tree; None means no limit other than ``max_leaves``. "auto" is 6 for classification; for
-        regression None, or 6 if trees do not grow leaf-wise. If rounds are selected by cross-validation on at most
-        20,000 samples, shallower trees (down to depth 2) are used if they lower the validation loss by more than 1.5
-        standard errors. The value used is ``max_depth_``. Lower it to reduce overfitting.
+        regression None, or 6 if trees do not grow leaf-wise. If rounds are selected by cross-validation,
+        shallower trees (down to depth 2, up to 20,000 samples) and with ``tree_shape="auto"`` larger ones (depth 10,
+        12, or up to 255 leaves, the more samples the larger) compete with it. The value used is ``max_depth_``. Lower it to reduce overfitting.
     max_leaves : int, None or "auto", default=<max_leaves>
         Maximum number of leaves of a tree; None means no limit. "auto" is 31 for leaf-wise trees, and no limit for
         others. If a number is given, trees grow leaf-wise unless ``tree_shape`` is given, too.
@@ -53,8 +54,9 @@ PARAMETERS = """\
           and need more rounds. They are stored as ordinary trees.
         - "alternating": depth-wise and symmetric trees in turn.
 
-        "auto" is leaf-wise with ``max_leaves``, else depth-wise. "symmetric" and "alternating" need
-        ``engine="native"``. The value used is ``tree_shape_``.
+        "symmetric" and "alternating" need ``engine="native"``. "auto" is leaf-wise with ``max_leaves``, else
+        depth-wise; if rounds are selected by cross-validation with ``engine="native"`` and ``max_leaves`` is not a
+        number, all shapes compete. The value used is ``tree_shape_``.
     max_trees : int or None, default=None
         If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
         two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number
@@ -104,8 +106,7 @@ PARAMETERS = """\
     categorical_splits : {"auto", "one-vs-rest", "subset"}, default="auto"
         How categorical features are split: one category against all others, or any subset of the categories. Subset
         splits need fewer splits but overfit rare categories. "auto" is one-vs-rest, unless rounds are selected by
-        cross-validation on at most 20,000 samples and subset splits lower the validation loss by more than two standard
-        errors. The value used is ``categorical_splits_``.
+        cross-validation and subset splits have the lower validation loss. The value used is ``categorical_splits_``.
     weighting : {"simplex", "nonnegative"} or None, default=None
         How the fitted trees are reweighted on held-out data, with a penalty on the covariance of their predictions:
         not at all; by weights on the probability simplex (the paper's); or by non-negative weights of free scale and
@@ -121,7 +122,7 @@ PARAMETERS = """\
         Cross-validation that selects the number of rounds and provides out-of-fold predictions: a number of folds, a
         scikit-learn splitter, or an iterable of (train, test) indices. "auto" is five folds, and ten for
         ``preset="best"`` (five if a class has fewer than ten samples); to select the rounds only, three of five folds
-        are used from 5,000 samples on, and one from 20,000. Folds are assigned by a hash of the features: equal
+        are used from 1,000 samples on, and one from 20,000. Folds are assigned by a hash of the features: equal
         samples share a fold.
     feature_selection : bool, default=True
         Whether features are selected by cross-validation, if it selects the number of rounds on at most 20,000

@@ -1,0 +1,162 @@
+"""Candidates that compete on the folds of a cross-validation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold
+
+from data_makers import QUICK, additive, product_of_three
+from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._core import autotune
+from scboost._core.losses import LogisticLoss, SquaredLoss
+from scboost._core.race import Candidate, Race
+from scboost._core.stopping import ContinuedStopping, EarlyStopping
+from scboost._engine.interface import TreeOptions
+
+FREE = autotune.Free(depth=True, shape=True, projection=True, subset_splits=False, rate=True)
+BASE = TreeOptions(max_depth=6)
+
+
+class Scripted:
+    """A competitor whose losses are known in advance."""
+
+    def __init__(self, candidate, losses):
+        self.candidate, self.losses, self._all, self.calls = candidate, [], losses, []
+
+    def advance(self, n_rounds, stopping):
+        self.calls.append(n_rounds)
+        while len(self.losses) < min(n_rounds, len(self._all)) and not stopping.reached(self.losses):
+            self.losses.append(self._all[len(self.losses)])
+
+
+def run(curves, paces=None):
+    """Run a race of losses by round; return the winner's index and all competitors."""
+    paces = paces or [1.0] * len(curves)
+    candidates = [Candidate(replace(BASE, max_depth=i + 1), pace=pace) for i, pace in enumerate(paces)]
+    runs = {}
+
+    def start(candidate):
+        i = candidates.index(candidate)
+        runs[i] = Scripted(candidate, list(curves[i]))
+        return runs[i]
+
+    best = Race(start, EarlyStopping(30, 0.0), 200).run(candidates)
+    return candidates.index(best.candidate), runs
+
+
+def falling(end, n=150, start=1.0):
+    return np.linspace(start, end, n)
+
+
+def test_the_lowest_loss_wins_and_only_leaders_go_on():
+    winner, runs = run([falling(0.5 + 0.05 * i) for i in range(6)])
+    assert winner == 0
+    lengths = [len(runs[i].losses) for i in range(6)]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] == 150
+    assert lengths[-1] < 20
+
+
+def test_runs_are_continued_not_repeated():
+    _, runs = run([falling(0.5 + 0.05 * i) for i in range(6)])
+    assert runs[0].calls == sorted(runs[0].calls)
+    assert len(runs[0].calls) > 2
+    np.testing.assert_array_equal(runs[0].losses, falling(0.5))
+
+
+def test_a_tie_goes_to_the_cheaper_candidate():
+    assert run([falling(0.5)] * 5)[0] == 0
+
+
+def test_slow_candidates_are_compared_at_the_same_stage():
+    fast, slow = falling(0.6, 60), falling(0.5, 150)
+    others = [falling(0.8)] * 4
+    assert run([fast, slow, *others])[0] == 0  # too far behind when candidates are compared
+    assert run([fast, slow, *others], [1, 2.5, 1, 1, 1, 1])[0] == 1
+
+
+def test_a_single_candidate_runs_to_the_end():
+    winner, runs = run([falling(0.5)])
+    assert winner == 0
+    assert runs[0].calls == [200]
+
+
+def test_stopping_goes_on_where_the_stage_before_ended():
+    whole = [1.0, 0.9, 0.8, 0.85, 0.86, 0.87]
+    stopping = EarlyStopping(3, 0.0)
+    for cut in range(len(whole) + 1):
+        assert ContinuedStopping(stopping, tuple(whole[:cut])).reached(whole[cut:]) == stopping.reached(whole)
+
+
+def test_capacity_of_the_candidates_grows_with_the_data():
+    def largest(n, loss):
+        found = autotune.candidates(
+            BASE if loss.n_classes else TreeOptions((), False, None, 31, "leaf-wise"), loss, n, FREE
+        )
+        return max(one.options.max_leaves or 2**one.options.max_depth for one in found)
+
+    for loss in (LogisticLoss(), SquaredLoss()):
+        sizes = [largest(n, loss) for n in (1_000, 5_000, 15_000, 50_000)]
+        assert sizes == sorted(sizes)
+        assert sizes[0] < sizes[-1]
+
+
+def test_what_is_given_is_not_a_candidate():
+    def found(**given):
+        return autotune.candidates(BASE, LogisticLoss(), 3000, replace(FREE, **given))
+
+    assert {one.options.max_depth for one in found(depth=False)} == {6}
+    assert {one.options.shape for one in found(shape=False)} == {"depth-wise"}
+    assert {one.projection_strength for one in found(projection=False)} == {None}
+    assert {one.rate for one in found(rate=False)} == {1.0}
+    assert {one.options.subset_splits for one in found()} == {False}
+    assert {one.options.subset_splits for one in found(subset_splits=True)} == {False, True}
+    assert found(depth=False, shape=False) == (Candidate(BASE),)
+
+
+@pytest.fixture(scope="module")
+def native():
+    pytest.importorskip("scboost._engine.native._native")
+    return {**QUICK, "engine": "native"}
+
+
+def test_threads_and_repetition_do_not_change_what_is_selected(native):
+    X, y = product_of_three(600)
+    models = [SCBoostClassifier(**{**native, "n_jobs": n}).fit(X, y) for n in (1, 2)]
+    assert models[0].tree_shape_ == models[1].tree_shape_
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
+
+
+def test_a_given_shape_is_kept(native):
+    X, y = additive(400)
+    for shape in ("depth-wise", "symmetric"):
+        assert SCBoostClassifier(**native, tree_shape=shape).fit(X, y).tree_shape_ == shape
+
+
+def test_groups_drive_the_selection_of_capacity(native):
+    """Random folds reward trees that memorize groups; folds by group do not."""
+    rng = np.random.default_rng(0)
+    n_groups, size = 60, 12
+    groups = np.repeat(np.arange(n_groups), size)
+    centres, effects = rng.normal(size=(n_groups, 4)), rng.normal(size=n_groups)
+    X = np.column_stack([centres[groups] + 0.01 * rng.normal(size=(len(groups), 4)), rng.normal(size=len(groups))])
+    y = (effects[groups] + X[:, 4] + 0.5 * rng.normal(size=len(groups)) > 0).astype(int)
+    train = groups < 40
+    by_group = SCBoostClassifier(**{**native, "cv": GroupKFold(3)}).fit(X[train], y[train], groups=groups[train])
+    at_random = SCBoostClassifier(**native).fit(X[train], y[train])
+    losses = [log_loss(y[~train], model.predict_proba(X[~train])) for model in (by_group, at_random)]
+    assert losses[0] < losses[1]
+
+
+def test_larger_steps_where_the_round_limit_binds(native, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2])
+    params = {**native, "learning_rate": "auto", "tree_shape": "depth-wise", "max_depth": 4, "cv": 2}
+    free = SCBoostRegressor(**params).fit(X, y)
+    monkeypatch.setattr(autotune, "MAX_ROUNDS", 60)
+    bound = SCBoostRegressor(**params).fit(X, y)
+    assert free.n_estimators_ > 60 == bound.n_estimators_
+    assert bound.learning_rate_ > autotune.auto_learning_rate(800, 60)
