@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -314,10 +315,10 @@ def estimator(method: Method, kind: str, names: Sequence[str], seed: int, **para
 def _compile_chimeraboost() -> None:
     """Compile ChimeraBoost's kernels, which is not part of the time of a fit."""
     try:
-        from chimeraboost import warmup
+        chimeraboost: Any = import_module("chimeraboost")
     except ImportError as error:
         raise NotInstalledError("CHIMERA needs the package chimeraboost") from error
-    warmup()
+    chimeraboost.warmup()
 
 
 def fit(model: Any, method: Method, X: Any, y: Array, *, stratified: bool, seed: int) -> None:

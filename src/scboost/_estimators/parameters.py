@@ -39,9 +39,10 @@ PARAMETERS = """\
         used is ``learning_rate_``.
     max_depth : int, None or "auto", default="auto"
         Maximum depth of a tree; None means no limit other than ``max_leaves``. "auto" is 6 for classification; for
-        regression None, or 6 if trees do not grow leaf-wise. If rounds are selected by cross-validation,
-        shallower trees (down to depth 2, up to 20,000 samples) and with ``tree_shape="auto"`` larger ones (depth 10,
-        12, or up to 255 leaves, the more samples the larger) compete with it. The value used is ``max_depth_``. Lower it to reduce overfitting.
+        regression None, or 6 if trees do not grow leaf-wise. If rounds are selected by cross-validation, shallower
+        trees (down to depth 2, up to 20,000 samples) and, with ``tree_shape="auto"``, larger ones (depth 10 or 12, or
+        up to 255 leaves: the more samples, the larger) compete with it. The value used is ``max_depth_``. Lower it to
+        reduce overfitting.
     max_leaves : int, None or "auto", default=<max_leaves>
         Maximum number of leaves of a tree; None means no limit. "auto" is 31 for leaf-wise trees, and no limit for
         others. If a number is given, trees grow leaf-wise unless ``tree_shape`` is given, too.
