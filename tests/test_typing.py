@@ -33,13 +33,28 @@ MISTAKES_FOR_PYRIGHT = {
     "foreign: SCBoostClassifier = compress(object(), X).model": "SCBoostRegressor",
     "native: SCBoostClassifier = in_xgboost.model": "XGB",
     "classifier.predict_prob(X)": "predict_prob",
+    "text: str = classifier.fit(X, y)": "SCBoostClassifier",
+    "regression: SCBoostRegressor = small.model": "SCBoostClassifier",
+    'name: str = load_model("model.ubj")': "Estimator",
+    "SCBoostClassifier(**defaults.parameters(0.2, SCBoostClassifier))": "float",
+}
+# Types that mypy must know; it would accept their assignment to anything.
+REVEALED = {
+    "classifier.fit(X, y)": "SCBoostClassifier",
+    "regressor.set_params(n_estimators=3).fit(X, y)": "SCBoostRegressor",
+    "small.model": "SCBoostClassifier",
+    'load_model("model.ubj")': "SCBoostClassifier",
+    "classifier.predict_proba(X)": "float64",
 }
 
 
-def errors_of(command: list[str], mistakes: dict[str, str], folder: Path) -> list[str]:
+def errors_of(
+    command: list[str], mistakes: dict[str, str], folder: Path, revealed: dict[str, str] | None = None
+) -> list[str]:
     """Run a type checker on the script with mistakes at its end; return the lines of its output with errors."""
     lines = SCRIPT.read_text().splitlines()
-    (folder / "script.py").write_text("\n".join([*lines, *mistakes]) + "\n")
+    shown = [f"reveal_type({expression})" for expression in revealed or {}]
+    (folder / "script.py").write_text("\n".join([*lines, *mistakes, *shown]) + "\n")
     done = subprocess.run([*command, "script.py"], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
     errors = [line for line in done.stdout.splitlines() if re.search(r"\.py:\d+:.*error", line)]
     places = [int(re.search(r"\.py:(\d+):", line)[1]) for line in errors]
@@ -47,6 +62,9 @@ def errors_of(command: list[str], mistakes: dict[str, str], folder: Path) -> lis
     for number, (statement, named) in enumerate(mistakes.items(), start=len(lines) + 1):
         found = [line for line, place in zip(errors, places, strict=True) if place == number]
         assert any(named in line for line in found), (statement, done.stdout)
+    for number, named in enumerate((revealed or {}).values(), start=len(lines) + len(mistakes) + 1):
+        (note,) = [line for line in done.stdout.splitlines() if f".py:{number}: note: Revealed type" in line]
+        assert named in note, note
     return errors
 
 
@@ -54,7 +72,7 @@ def errors_of(command: list[str], mistakes: dict[str, str], folder: Path) -> lis
 def test_mypy_strict_accepts_a_user_script_and_reports_planted_mistakes(tmp_path):
     pytest.importorskip("mypy")
     options = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache")]
-    errors = errors_of([sys.executable, "-m", "mypy", *options], MISTAKES, tmp_path)
+    errors = errors_of([sys.executable, "-m", "mypy", *options], MISTAKES, tmp_path, REVEALED)
     assert len(errors) == len(MISTAKES)
 
 

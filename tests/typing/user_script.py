@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import scboost
-from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor, compress, load_model
+from scboost import Batches, Checkpoint, SCBoostClassifier, SCBoostRegressor, compress, defaults, load_model
 from scboost.losses import SquaredLoss
 from scboost.weighting import Weights, learn_weights
 
@@ -35,6 +35,7 @@ def best_round(model: SCBoostClassifier, X: Floats, y: npt.NDArray[np.int64]) ->
 
 
 X, y = make_data(500, seed=0)
+as_in_0_2 = SCBoostClassifier(**defaults.parameters("0.2", SCBoostClassifier))
 classifier = SCBoostClassifier(n_estimators=50, max_depth=4, engine="xgboost", random_state=0)
 classifier = classifier.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
 log = f"{log_loss(classifier, X, y):.3f} after {best_round(classifier, X, y)} of {classifier.n_estimators_} rounds"
