@@ -166,7 +166,9 @@ def test_several_quantiles():
     small = compress(model, X, **FAST)
     assert small.model.predict(X).shape == (1200, 3)
     assert np.corrcoef(small.model.predict(X)[:, 2], model.predict(X)[:, 2])[0, 1] > 0.95
-    assert small.model.predict_interval(X, coverage=0.8).shape == (1200, 2)
+    with pytest.raises(ValueError, match="calibrate"):  # the errors of the large model are not those of the small one
+        small.model.predict_interval(X, coverage=0.8)
+    assert small.model.calibrate(X, y).predict_interval(X, coverage=0.8).shape == (1200, 2)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

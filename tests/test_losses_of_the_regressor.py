@@ -82,7 +82,9 @@ def test_several_quantiles_do_not_cross_and_cover_what_they_say(tmp_path):
     assert predicted.shape == (3000, 3)
     assert (np.diff(predicted, axis=1) >= 0).all()
     interval = model.predict_interval(X[3000:], coverage=0.9)
-    np.testing.assert_array_equal(interval, predicted[:, [0, 2]])
+    shift = interval - predicted[:, [0, 2]]  # of the two quantiles, by what the finite sample asks for
+    np.testing.assert_allclose(shift, np.broadcast_to(shift[:1], shift.shape), atol=1e-9 * np.abs(predicted).max())
+    assert np.abs(shift).max() < 0.02 * np.diff(interval, axis=1).mean()
     covered = np.mean((interval[:, 0] <= y[3000:]) & (y[3000:] <= interval[:, 1]))
     assert 0.87 < covered < 0.93
     # As good as the three models that it replaces, which see the same rows.
@@ -93,8 +95,8 @@ def test_several_quantiles_do_not_cross_and_cover_what_they_say(tmp_path):
         )
     model.save_model(tmp_path / "model.json")
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X[3000:]), predicted)
-    with pytest.raises(ValueError, match=r"coverage=0.5 needs the quantiles 0.25 and 0.75"):
-        model.predict_interval(X, coverage=0.5)
+    half = model.predict_interval(X[3000:], coverage=0.5)  # from the two quantiles that are nearest
+    assert 0.46 < np.mean((half[:, 0] <= y[3000:]) & (y[3000:] <= half[:, 1])) < 0.54
     with pytest.raises(ValueError, match="predicts several"):
         model.score(X, y)
 

@@ -27,6 +27,8 @@ LEAVES = 31
 """Maximum number of leaves of leaf-wise trees."""
 FOLDS, BEST_FOLDS = 5, 10
 """Number of folds; with ``preset="best"`` each fold model sees nearly all samples."""
+FAST_FOLDS = 3
+"""Number of folds that correct the quantiles of ``preset="fast"``."""
 ROUNDS_TO_SELECT_RATE = 500
 """Number of rounds from which cross-validation, whose cost is then small, determines the learning rate."""
 FARTHER = 2

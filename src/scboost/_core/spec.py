@@ -66,6 +66,8 @@ class Strategy:
         How the trees are weighted.
     adds_full_model : bool
         Whether the average of the fold models is averaged with a model on all samples.
+    corrects_quantiles : bool
+        Whether fold models with a fixed number of rounds estimate how far quantiles must be shifted.
     """
 
     n_rounds: int
@@ -76,6 +78,7 @@ class Strategy:
     early_stopping: EarlyStopping | None
     weighting: Weighting | None
     adds_full_model: bool
+    corrects_quantiles: bool = False
 
     @classmethod
     def of(cls, p: Parameters, request: Request) -> Strategy:
@@ -99,6 +102,7 @@ class Strategy:
             early_stopping=autotune.early_stopping(p.n_iter_no_change, p.tol, is_open=is_open) if stops else None,
             weighting=weighting,
             adds_full_model=p.preset == "best" and p.weighting is None and selects,
+            corrects_quantiles=fast and not stops and _corrects_quantiles(p, request),
         )
 
     @property
@@ -109,12 +113,17 @@ class Strategy:
     @property
     def grows_folds(self) -> bool:
         """Whether the fit grows several models, one per fold."""
-        return self.selects_rounds or self.weights_folds
+        return self.selects_rounds or self.weights_folds or self.corrects_quantiles
 
     @property
     def needs_validation(self) -> bool:
         """Whether one model needs a validation set, given or held out."""
         return self.early_stopping is not None or (self.weighting is not None and not self.weights_folds)
+
+
+def _corrects_quantiles(p: Parameters, request: Request) -> bool:
+    """Whether fold models may correct the quantiles of a fixed number of rounds, which overfit."""
+    return not (request.supports_weighting or p.warm_start or request.has_base or request.has_validation)
 
 
 def _weighting(p: Parameters) -> Weighting | None:
@@ -259,7 +268,9 @@ class FitSpec:
     def without_selection(self) -> FitSpec:
         """Return the specification for data with too few samples to select the number of rounds."""
         n_rounds = self.strategy.n_rounds_given or autotune.FAST_ROUNDS
-        strategy = replace(self.strategy, n_rounds=n_rounds, selects_rounds=False, adds_full_model=False)
+        strategy = replace(
+            self.strategy, n_rounds=n_rounds, selects_rounds=False, adds_full_model=False, corrects_quantiles=False
+        )
         return replace(self, strategy=strategy, selection=None)
 
 
@@ -444,4 +455,6 @@ def _folds(p: Parameters, strategy: Strategy, facts: Facts) -> FoldSpec:
         n_folds = int(p.cv)
     all_used = not isinstance(p.cv, str) or strategy.weights_folds
     n_used = n_folds if all_used else autotune.selection_folds(facts.effective_size)
+    if strategy.corrects_quantiles and isinstance(p.cv, str) and n_used > 1:
+        n_folds = n_used = autotune.FAST_FOLDS
     return FoldSpec(p.cv, n_folds, n_used, float(p.validation_fraction))

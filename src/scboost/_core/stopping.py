@@ -57,6 +57,11 @@ class Stop:
         """Whether scores or leaf values were not finite."""
         return self.reason in (StopReason.LOSS_NOT_FINITE, StopReason.LEAF_NOT_FINITE)
 
+    @property
+    def is_premature(self) -> bool:
+        """Whether the model has fewer rounds than were found to be best."""
+        return self.diverged or self.reason in (StopReason.CALLBACK, StopReason.INTERRUPTED)
+
 
 NOT_STOPPED = Stop()
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray, IntArray
 from scboost._core import autotune
+from scboost._core.conformal import Conformal
+from scboost._core.out_of_fold import out_of_fold_conformal
 from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
 from scboost._core.spec import FitSpec, RoundSelection
@@ -189,7 +191,9 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
             models.trainings[0].interrupt()  # their rounds are finished
     log = _selection_log(models, spec) if spec.selection is not None else {}
     if only_folds:
+        conformal = _conformal(spec, samples, folds, models, weights, context)
         training = _averaged(models.trainings, weights, options)
+        training.conformal = conformal
         return Trained(training, training.ensemble.n_rounds, weights, log)
     training, n_rounds = _train_on_all(spec, samples, folds, models, weights, validation.engine(options), context)
     if keeps_folds:
@@ -233,6 +237,8 @@ def _train_on_all(
     candidate, n_rounds = models.candidate, max(models.n_rounds, 1)
     settings = candidate.settings(spec.settings)
     strategy, selection, communicator = spec.strategy, spec.selection, context.communicator
+    if strategy.corrects_quantiles:
+        n_rounds = strategy.n_rounds
     if selection is not None:
         rounds = _rounds_on_all(samples, folds, models.n_rounds, selection, context) / candidate.rate
         n_rounds = min(max(round(rounds), 1), strategy.n_rounds)
@@ -245,14 +251,40 @@ def _train_on_all(
     with interrupts_raised():
         run = Run(samples, spec.loss, settings, engine, spec.new_ensemble, n_rounds, context, from_zero=spec.from_zero)
         run.training.options = candidate.options
-        if selection is not None and not spec.loss.supports_weighting:
+        if not spec.loss.supports_weighting:
             run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
         elif selection is not None and (keeps_folds or weights is None):
             run.training.scale = [out_of_fold_scale(samples, folds, models, spec.loss, communicator)]
             run.training.baseline, run.training.shift = out_of_fold_baseline(
                 samples, folds, models, spec.loss, run.training.scale[0]
             )
+        run.training.conformal = _conformal(spec, samples, folds, models, weights, context, run.training)
     return _grow(spec, run, n_rounds, "scboost, all rows", context), n_rounds
+
+
+def _conformal(
+    spec: FitSpec,
+    samples: Samples,
+    folds: Folds,
+    models: FoldModels,
+    weights: Weights | None,
+    context: Context,
+    training: Training | None = None,
+) -> Conformal | None:
+    """Return the conformal state of a model, corrected as a training's out-of-fold estimates say."""
+    # Each of several workers has predictions of its own samples only; censored times have no residuals.
+    if context.communicator.size > 1 or spec.loss.task != "regression":
+        return None
+    scale, shift = (None, None) if training is None else (training.scale, training.shift)
+    return out_of_fold_conformal(
+        samples,
+        folds,
+        models,
+        spec.loss,
+        weights,
+        factor=scale[0] if scale and weights is None else 1.0,
+        shift=np.array(shift or np.zeros(spec.loss.n_outputs)),
+    )
 
 
 def _rounds_on_all(samples: Samples, folds: Folds, selected: int, selection: RoundSelection, context: Context) -> float:

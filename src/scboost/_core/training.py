@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scboost._arrays import FloatArray
+from scboost._core.conformal import Conformal
 from scboost._core.loop import Round, Settings, State
 from scboost._core.stopping import NOT_STOPPED, Stop, StopReason
 from scboost._engine.ensemble import Ensemble
@@ -48,6 +49,8 @@ class Training:
         Factor of all learners, estimated out of fold and applied after the last round; empty for 1.
     baseline : mapping of str to ndarray
         What out-of-fold predictions say about the survival functions of the finished model; empty for other losses.
+    conformal : Intervals, LabelSets or None
+        What out-of-fold predictions say about the errors of the finished model.
     options : TreeOptions
         Options of the trees.
     without_scores : bool
@@ -71,6 +74,7 @@ class Training:
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
     baseline: Mapping[str, FloatArray] = field(default_factory=dict)
+    conformal: Conformal | None = None
     options: TreeOptions = field(default_factory=TreeOptions)
     without_scores: bool = False
 

@@ -454,6 +454,42 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
         return compress(self, X, y, **options)
 
+    def calibrate(self: _Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> _Self:  # noqa: PYI019
+        """Calibrate prediction intervals or label sets on samples that were not used in ``fit``.
+
+        Needed where ``fit`` did not cross-validate (``preset="fast"``, a given number of rounds, Dask and Spark, a
+        compressed or pruned model). For other models it replaces out-of-fold estimates by an exact guarantee: over
+        random calibration sets, the coverage of new samples from the same distribution is at least the nominal one.
+        Predictions do not change.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Calibration samples; 200 or more, and at least ``1 / (1 - coverage)``.
+        y : array-like of shape (n_samples,)
+            Class labels, or target values for regression.
+        sample_weight : array-like of shape (n_samples,), optional
+            Sample weights; coverage then refers to the weighted samples.
+
+        Returns
+        -------
+        self
+            The calibrated estimator.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from scboost import SCBoostRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = SCBoostRegressor(preset="fast").fit(X[:200], y[:200]).calibrate(X[200:400], y[200:400])
+        >>> model.predict_interval(X[400:], coverage=0.9).shape
+        (42, 2)
+        """
+        from scboost._estimators.uncertainty import calibrate
+
+        self._model = calibrate(self._fitted, X, y, sample_weight, self._n_threads())
+        return self
+
     def shap_values(self, X: ArrayLike) -> Float64Array:
         """Return exact TreeSHAP values: how much each feature contributes to the raw score.
 

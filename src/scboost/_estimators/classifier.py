@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from scboost._arrays import ArrayLike, Float64Array, FloatArray
+from scboost._arrays import ArrayLike, BoolArray, Float64Array, FloatArray
+from scboost._core.conformal import SetMethod, checked_coverage
 from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
 from scboost._data.samples import Samples
@@ -292,6 +293,56 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             Class labels.
         """
         return self._fitted.labels(self._raw_scores(X))
+
+    @explains_foreign_arguments
+    def predict_set(
+        self,
+        X: ArrayLike,
+        coverage: float | Sequence[float] = 0.9,
+        *,
+        method: SetMethod = "smallest",
+        class_conditional: bool = False,
+    ) -> BoolArray:
+        """Return sets of labels that contain the label of a new sample with a given probability.
+
+        A label is in the set if it is no less plausible than that of most training samples out of fold, or of most
+        samples of the calibration set after ``calibrate``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Samples.
+        coverage : float in (0, 1) or list of these, default=0.9
+            Nominal coverage, for samples from the distribution of the training set.
+        method : {"smallest", "adaptive"}, default="smallest"
+            "smallest" takes all labels above a common probability: the smallest sets on average. A set is empty where
+            no label is that probable, which happens if the coverage asked for is below the accuracy. "adaptive" takes
+            the most probable labels until their total probability exceeds a common limit: sets are never empty, larger
+            for ambiguous samples, and cover more than asked for if the accuracy is higher.
+        class_conditional : bool, default=False
+            Whether the coverage holds for each class rather than on average. Sets are larger; a class with fewer than
+            ``1 / (1 - coverage)`` samples is in every set.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples, n_classes), or (n_samples, n_coverages, n_classes) for a list
+            Whether each label, in the order of ``classes_``, is in the set.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = SCBoostClassifier(random_state=0).fit(X, y)
+        >>> sets = model.predict_set(X, coverage=0.99, method="adaptive")
+        >>> sets.shape, bool(sets.any(axis=1).all())
+        ((150, 3), True)
+        """
+        asked = checked_coverage(coverage)
+        if method not in get_args(SetMethod):
+            raise ValueError(f"method={method!r} must be one of {list(get_args(SetMethod))}.")
+        raw = self._raw_scores(X)
+        sets = [self._fitted.label_sets(raw, c, method, by_class=class_conditional) for c in asked]
+        return sets[0] if isinstance(coverage, Real) else np.stack(sets, axis=1)
 
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Yield class probabilities after each boosting round.

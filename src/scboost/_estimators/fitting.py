@@ -211,6 +211,8 @@ class FitMixin(ABC):
             resume.identity.check_same(identity)
             _check_more_rounds(resume.training, spec.strategy.n_rounds)
             data.resume = copy.deepcopy(resume.training)  # if this fit fails, the state of the last one is still there
+            if resume.n_rounds != spec.strategy.n_rounds:  # out-of-fold predictions are those of fewer rounds
+                data.resume.conformal = None
         self._train(given, spec, data, encoder, target, identity, context)
 
     def _check(self, given: FitArguments, parameters: Parameters, communicator: Communicator) -> Strategy:
@@ -326,7 +328,8 @@ class FitMixin(ABC):
             metric=None if scoring is None else self._metric(scoring, target),
         )
         by_hash = isinstance(parameters.cv, str)
-        if strategy.selects_rounds and by_hash and not can_select_rounds(samples, loss.n_classes, context):
+        needs_folds = strategy.selects_rounds or strategy.corrects_quantiles
+        if needs_folds and by_hash and not can_select_rounds(samples, loss.n_classes, context):
             check_metric_is_used(parameters)
             return spec.without_selection()
         return spec
@@ -436,6 +439,7 @@ def _fitted_model(encoder: Encoder, target: Target, training: Training, trained:
         training_log=training.log(),
         stop_reason=training.stop.message,
         baseline={} if training.interrupted else training.baseline,
+        conformal=None if training.stop.is_premature else training.conformal,
     )
     if trained is None:
         return model

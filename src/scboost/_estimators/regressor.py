@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from scboost._arrays import ArrayLike, Float64Array
+from scboost._core.conformal import checked_coverage
 from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.links import LogLink
 from scboost._core.losses import (
@@ -249,32 +250,40 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         return self._fitted.means(self._raw_scores(X))
 
     @explains_foreign_arguments
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Float64Array:
-        """Return prediction intervals between two fitted quantiles.
+    def predict_interval(self, X: ArrayLike, coverage: float | Sequence[float] = 0.9) -> Float64Array:
+        """Return prediction intervals that contain the target of a new sample with a given probability.
+
+        The out-of-fold residuals of the training samples determine how far the bounds are from the prediction, in units
+        of a local scale: the width grows where residuals of samples with similar predictions are large. If several
+        quantiles were fitted, the bounds are the two that belong to the coverage, shifted; for another coverage, the
+        scale follows their distance. After ``calibrate``, the residuals are those of the calibration set. For losses
+        with a log link, bounds are not negative.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Samples.
-        coverage : float in (0, 1), default=0.9
-            Nominal coverage of the central interval. The model must have been fitted with ``loss="quantile"`` and a
-            ``quantile`` list that contains both ends, such as ``[0.05, 0.5, 0.95]`` for 0.9.
+        coverage : float in (0, 1) or list of these, default=0.9
+            Nominal coverage, for samples from the distribution of the training set.
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper bounds.
+        ndarray of shape (n_samples, 2), or (n_samples, n_coverages, 2) for a list
+            Lower and upper bounds; infinite if there are too few residuals for the coverage.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = SCBoostRegressor(random_state=0).fit(X[:300], y[:300])
+        >>> low, high = model.predict_interval(X[300:], coverage=0.8).T
+        >>> bool(0.7 < ((low <= y[300:]) & (y[300:] <= high)).mean() < 0.9)
+        True
         """
-        loss = self._fitted.loss
-        known = loss.quantiles if isinstance(loss, QuantilesLoss) else []
-        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        places = [k for end in ends for k, quantile in enumerate(known) if abs(quantile - end) < 1e-9]
-        if len(places) < 2:
-            raise ValueError(
-                f"coverage={coverage!r} needs the quantiles {ends[0]:.4g} and {ends[1]:.4g}, but the model was fitted "
-                f"with loss={self.loss!r}, quantile={self.quantile!r}."
-            )
-        return self.predict(X)[:, places]
+        asked = checked_coverage(coverage)
+        raw = self._raw_scores(X)
+        bounds = [self._fitted.intervals(raw, c) for c in asked]
+        return bounds[0] if isinstance(coverage, Real) else np.stack(bounds, axis=1)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination R2, as in scikit-learn.

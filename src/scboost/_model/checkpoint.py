@@ -124,6 +124,7 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
             setattr(training, name, unpack(about["log"][name]).tolist())
         training.last_loss = float(unpack(about.get("last_loss", np.nan)))
         training.baseline = model.baseline
+        training.conformal = model.conformal
         options = about["offer"]
         training.options = TreeOptions(
             tuple(options["columns"]), options["groups"], options["depth"], options["leaves"], options["shape"]

@@ -26,6 +26,7 @@ from scboost._data.encoder import Encoder
 from scboost._engine.interface import TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
+from scboost._model.conformal_state import pack_conformal, unpack_conformal
 from scboost._model.document import Document, leaves
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.json_text import read_text
@@ -49,6 +50,7 @@ _KEYS = {
     "intercept",
     "leaf_values",
     "dropped_trees",
+    "conformal",
 }
 _KEYS_OF_SCHEMA_1 = {"estimator"}  # which follows from the loss
 
@@ -88,6 +90,8 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
         "leaf_values": pack(_stored_leaf_values(ensemble, native)),
         "dropped_trees": base64.b64encode(ubjson.encode(ensemble.dropped())).decode(),
     }
+    if model.conformal is not None:
+        own["conformal"] = pack_conformal(model.conformal)
     document = native.with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
     return document.with_learner(attributes={**document.attributes, _CHECKSUM: checksum(document)})
 
@@ -298,6 +302,7 @@ class _Reader:
             weighting_result=weights,
             target_name=name,
             baseline=_checked_baseline(fitted.get("baseline_", {}), loss),
+            conformal=unpack_conformal(self._own["conformal"], loss) if "conformal" in self._own else None,
         )
 
     def _encoder(self, fitted: dict[str, Any]) -> Encoder:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
+from scboost._arrays import ArrayLike, BoolArray, Float64Array, FloatArray, IntArray
+from scboost._core.conformal import Conformal, Intervals, LabelSets, SetMethod
+from scboost._core.links import LogLink
 from scboost._core.losses import Loss
 from scboost._core.losses.base import Task
+from scboost._core.out_of_fold import calibrated, regression_outputs
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
 from scboost._engine.interface import TreeShape
@@ -26,6 +29,17 @@ if TYPE_CHECKING:
 
 
 _OWNERS: dict[Task, str] = {"regression": "SCBoostRegressor", "survival": "SCBoostSurvival"}
+
+
+class NotCalibratedError(ValueError):
+    """A model has neither out-of-fold predictions nor a calibration set."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"{method} needs out-of-fold predictions, which a fit has that selects the number of rounds by "
+            "cross-validation (n_estimators='auto'), or a calibration set: call calibrate(X_cal, y_cal) with samples "
+            "that were not used in fit."
+        )
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,8 @@ class FittedModel:
     baseline : mapping of str to ndarray
         What turns the raw scores of a survival model into survival functions; empty for other models, and before the
         end of the fit.
+    conformal : Intervals, LabelSets or None
+        What prediction intervals and label sets need; None without out-of-fold predictions and calibration set.
     """
 
     encoder: Encoder
@@ -99,6 +115,7 @@ class FittedModel:
     weighting_result: Weights | None = None
     target_name: str | None = None
     baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    conformal: Conformal | None = None
 
     @property
     def owner(self) -> str:
@@ -145,6 +162,26 @@ class FittedModel:
     def predictions(self, raw: FloatArray) -> npt.NDArray[Any]:
         """Return labels, or values for regression."""
         return self.means(raw) if self.classes is None else self.labels(raw)
+
+    # --- uncertainty -------------------------------------------------------------------------------------------------
+
+    def intervals(self, raw: Float64Array, coverage: float) -> Float64Array:
+        """Return prediction intervals of shape (n, 2)."""
+        state, loss = self.conformal, self.loss
+        if not isinstance(state, Intervals):
+            raise NotCalibratedError("predict_interval")
+        bounds = state.bounds(regression_outputs(loss, raw), coverage)
+        return np.maximum(bounds, 0.0) if loss.link == LogLink() else bounds
+
+    def label_sets(self, raw: Float64Array, coverage: float, method: SetMethod, *, by_class: bool) -> BoolArray:
+        """Return which classes are in the label set of each sample, of shape (n, n_classes)."""
+        if not isinstance(self.conformal, LabelSets):
+            raise NotCalibratedError("predict_set")
+        return self.conformal.contains(self.means(raw), coverage, method, by_class=by_class)
+
+    def calibrated(self, raw: Float64Array, y: FloatArray, sample_weight: FloatArray | None) -> FittedModel:
+        """Return the model with the conformal state of a calibration set."""
+        return replace(self, conformal=calibrated(self.loss, raw, y, sample_weight, self.conformal))
 
     # --- trees -------------------------------------------------------------------------------------------------------
 
@@ -205,8 +242,8 @@ class FittedModel:
             weights = weights * ensemble.weights[rounds]
         ensemble.select(rounds)
         ensemble.reweight(weights, intercept)
-        # The learned weights describe trees that the new model no longer has.
-        return replace(self, ensemble=ensemble, n_rounds=ensemble.n_rounds, weighting_result=None)
+        # The learned weights describe trees that the new model no longer has; its errors are others.
+        return replace(self, ensemble=ensemble, n_rounds=ensemble.n_rounds, weighting_result=None, conformal=None)
 
 
 @runtime_checkable

@@ -1,0 +1,147 @@
+"""Conformal state of a model from its out-of-fold predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scboost._arrays import FloatArray, IntArray
+from scboost._core.conformal import Conformal, Intervals, LabelSets, LocalScale, Outputs, counted
+from scboost._core.links import IDENTITY
+from scboost._core.losses import Loss
+from scboost._core.selection import FoldModels
+from scboost._core.weighting import Weights
+from scboost._data.folds import Folds
+from scboost._data.samples import Samples
+
+# Share of a calibration set that determines the local scale of the residuals where the model has none.
+_SCALE_SHARE = 3
+
+
+def out_of_fold_conformal(
+    samples: Samples,
+    folds: Folds,
+    models: FoldModels,
+    loss: Loss,
+    weights: Weights | None,
+    factor: float,
+    shift: FloatArray,
+) -> Conformal | None:
+    """Return the conformal state that the out-of-fold predictions of fold models give.
+
+    Parameters
+    ----------
+    samples : Samples
+        All samples.
+    folds : Folds
+        Their folds.
+    models : FoldModels
+        The models, before their trees are re-weighted.
+    loss : Loss
+        The loss.
+    weights : Weights or None
+        Weights of the rounds, learnt out of fold.
+    factor : float
+        Factor of all trees, learnt out of fold.
+    shift : ndarray of shape (n_outputs,)
+        Shift of the raw scores, learnt out of fold.
+    """
+    raw = [factor * added + start + shift[:, None] for start, added in _raw_scores(models, folds, weights)]
+    scores = np.concatenate(raw, axis=1)
+    if not np.isfinite(scores).all():
+        return None
+    indices = np.concatenate([held_out for _, held_out in folds])
+    repeats = np.bincount(indices, minlength=len(samples))[indices]
+    held_out = samples.targets(indices)
+    weight = counted(held_out.weight, repeats)
+    if loss.n_classes:
+        return LabelSets.of(loss.link.inverse(scores), held_out.y.astype(np.intp), weight)
+    fold = np.repeat(np.arange(len(folds)), [len(part) for _, part in folds])
+    return _intervals(loss, scores, held_out.y, weight, fold)
+
+
+def _raw_scores(models: FoldModels, folds: Folds, weights: Weights | None) -> list[tuple[FloatArray, FloatArray]]:
+    """Return intercept and contribution of the trees to the held-out samples of each fold, of shape (n_outputs, m)."""
+    scores: list[tuple[FloatArray, FloatArray]] = []
+    parts = zip(models.trainings, models.held_out, models.contributions, folds, strict=True)
+    for training, part, rounds, (_, held_out) in parts:
+        ensemble = training.ensemble
+        start: FloatArray = ensemble.intercept[:, None]
+        added: FloatArray = np.zeros((ensemble.n_outputs, len(held_out)))
+        if rounds:  # where they are kept, the scores of the lowest loss may be those of another round
+            factors = ensemble.weights * (1.0 if weights is None else weights.weights[: ensemble.n_rounds, None])
+            for factor, h in zip(factors, rounds, strict=False):
+                added += factor[:, None] * h
+            start = start if weights is None else start + np.reshape(weights.intercept, (-1, 1))
+        else:
+            kept = part.added_scores(ensemble)
+            added = added if kept is None else kept
+        scores.append((start, added))
+    return scores
+
+
+def _intervals(loss: Loss, scores: FloatArray, y: FloatArray, weight: FloatArray | None, fold: IntArray) -> Intervals:
+    """Sort residuals in units of a local scale; that of a sample is learnt on the samples of other folds."""
+    outputs, y = regression_outputs(loss, scores), y.astype(np.float64)
+    residuals, driver = y - outputs.centre, outputs.driver
+    scale = LocalScale.of(driver, residuals, weight)
+    if scale is None:
+        return Intervals.of(outputs, y, weight, None)
+    n_folds = int(fold.max()) + 1
+    if n_folds == 1:  # the number of rounds was selected on one fold
+        fold, n_folds = np.arange(len(y)) % 2, 2
+    unit = np.ones(len(y))
+    for i in range(n_folds):
+        own = fold == i
+        other = LocalScale.of(driver[~own], residuals[~own], None if weight is None else weight[~own])
+        if other is None:
+            return Intervals.of(outputs, y, weight, None)
+        unit[own] = other.at(driver[own])
+    return Intervals.of(outputs, y, weight, scale, unit)
+
+
+def calibrated(
+    loss: Loss, scores: FloatArray, y: FloatArray, sample_weight: FloatArray | None, before: Conformal | None
+) -> Conformal:
+    """Return the conformal state that a calibration set gives.
+
+    A local scale that the model has stays as it is: it does not depend on the calibration set. Otherwise some of the
+    calibration samples determine it, and the others are used for the scores, so that the guarantee is exact.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    scores : ndarray of shape (n_outputs, n)
+        Raw scores of the calibration samples.
+    y : ndarray of shape (n,)
+        Their targets.
+    sample_weight : ndarray of shape (n,) or None
+        Their weights.
+    before : Intervals, LabelSets or None
+        The state so far.
+    """
+    weight = counted(sample_weight)
+    if loss.n_classes:
+        return LabelSets.of(loss.link.inverse(scores), y.astype(np.intp), weight)
+    outputs, y = regression_outputs(loss, scores), y.astype(np.float64)
+    if isinstance(before, Intervals):
+        scale = before.scale
+    else:
+        first = np.zeros(len(y), dtype=bool)
+        first[np.random.default_rng(0).permutation(len(y))[: len(y) // _SCALE_SHARE]] = True
+        part = None if weight is None else weight[first]
+        scale = LocalScale.of(outputs.driver[first], (y - outputs.centre)[first], part)
+        if scale is not None:
+            outputs, y = outputs.take(~first), y[~first]
+            weight = None if sample_weight is None else counted(sample_weight[~first])
+    return Intervals.of(outputs, y, weight, scale, 1.0 if scale is None else scale.at(outputs.driver))
+
+
+def regression_outputs(loss: Loss, scores: FloatArray) -> Outputs:
+    """Return the predictions of raw scores of shape (n_outputs, n)."""
+    predictions = loss.link.inverse(np.asarray(scores, dtype=np.float64))
+    values = predictions[None] if predictions.ndim == 1 else predictions.T
+    quantiles = [loss.output(k).residual_quantile for k in range(loss.n_outputs)]
+    # A mean or a median on the scale of y has errors on both sides; other predictions have not.
+    symmetric = loss.n_outputs == 1 and loss.link == IDENTITY
+    return Outputs(values, [0.5 if q is None else q for q in quantiles], symmetric)
