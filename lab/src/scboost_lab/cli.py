@@ -19,6 +19,7 @@ COMMANDS = {
     "candidate_study": "measure shapes and sizes of trees that cross-validation may select",
     "compress_study": "compare compressed models with their teachers and with short boosted models",
     "survival_study": "compare survival models with other libraries",
+    "coverage_study": "measure coverage and size of intervals and label sets",
     "benchmarks": "write the page of benchmarks and its chart from the results",
     "writeup": "write the write-up for reviewers from the results",
     "readme": "write the README's table and speeds from the results",

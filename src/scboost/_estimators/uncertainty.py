@@ -16,7 +16,9 @@ def calibrate(
 ) -> FittedModel:
     """Return a fitted model with the conformal state of a calibration set; see the method of the estimators."""
     if model.loss.task != "regression":
-        raise ValueError(f"calibrate is for regression and classification, got a model for the task {model.loss.task!r}.")
+        raise ValueError(
+            f"calibrate is for regression and classification, got a model for the task {model.loss.task!r}."
+        )
     X, y, sample_weight, *_ = without_weightless(X, y, sample_weight, None, SINGLE_PROCESS)
     raw = model.raw_scores(X, n_threads)
     values = target_vector(y, raw.T)
