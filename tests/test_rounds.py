@@ -253,12 +253,14 @@ def test_fast_is_one_fit_of_a_hundred_rounds_with_smaller_steps_and_more_project
     np.testing.assert_array_equal(output(model, X), output(same, X))
 
 
-def test_fast_leaves_quantiles_without_projection():
+def test_fast_quantiles_are_those_of_its_rounds_without_projection_but_for_a_shift():
     X, y = real_target()
     params = {"loss": "quantile", "quantile": 0.9, "random_state": 0, "n_jobs": 1}
     fast = SCBoostRegressor(preset="fast", **params).fit(X, y)
     same = SCBoostRegressor(n_estimators=FAST_ROUNDS, **params).fit(X, y)
-    np.testing.assert_array_equal(fast.predict(X), same.predict(X))
+    shift = fast.predict(X) - same.predict(X)  # estimated out of fold: training samples lie too close to quantiles
+    assert shift[0] > 0
+    np.testing.assert_allclose(shift, shift[0], rtol=1e-6)
 
 
 @every_task
