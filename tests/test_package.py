@@ -207,6 +207,7 @@ def test_public_methods_of_the_classifier():
     attributes = {name for name in names if name.endswith("_")}
     assert names - attributes == {
         "apply",
+        "calibrate",
         "compress",
         "decision_function",
         "fit",
@@ -214,6 +215,7 @@ def test_public_methods_of_the_classifier():
         "get_booster",
         "predict",
         "predict_proba",
+        "predict_set",
         "save_model",
         "score",
         "shap_values",
