@@ -118,6 +118,25 @@ def test_chunks_give_the_predictions_of_the_whole(folder, monkeypatch):
         assert (folder / "whole.csv").read_bytes() == (folder / "parts.csv").read_bytes()
 
 
+def test_intervals_are_those_of_python(folder, capsys):
+    data, columns = frame(), ["age", "code"]
+    model = SCBoostRegressor(engine="auto", random_state=0, n_jobs=1).fit(data[columns], data["amount"])
+    model.save_model("model.ubj")
+    assert main(["predict", "model.ubj", "test.csv", "-o", "out.csv", "--interval", "0.8"]) == 0
+    found, test = pd.read_csv("out.csv"), pd.read_csv("test.csv")
+    assert list(found) == ["prediction", "lower", "upper"]
+    np.testing.assert_allclose(found[["lower", "upper"]], model.predict_interval(test[columns], 0.8), rtol=1e-9)
+    for coverage in ("0", "1.5"):
+        assert main(["predict", "model.ubj", "test.csv", "-o", "out.csv", "--interval", coverage]) == 1
+        assert "between 0 and 1" in capsys.readouterr().err
+    train("--ignore", "label", target="amount")
+    assert main(["predict", "model.json", "test.csv", "-o", "out.csv", "--interval", "0.9"]) == 1
+    assert "calibrate(X_cal, y_cal)" in capsys.readouterr().err
+    train("--ignore", "amount")
+    assert main(["predict", "model.json", "test.csv", "-o", "out.csv", "--interval", "0.9"]) == 1
+    assert "not a regressor" in capsys.readouterr().err
+
+
 def test_categories_and_numbers_can_be_forced(folder, capsys):
     train("--ignore", "amount", "--categorical", "code")
     assert "code    categorical, 4 categories" in capsys.readouterr().out
