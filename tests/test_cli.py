@@ -15,7 +15,7 @@ from pyarrow import csv, feather, parquet
 from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss, root_mean_squared_error
 
 import command_line
-from scboost import SCBoostClassifier, SCBoostRegressor, export_c, export_js, export_sql, load_model, report
+from scboost import SCBoostClassifier, SCBoostRegressor, compress, export_c, export_js, export_sql, load_model, report
 from scboost.cli import COMMANDS, main, make_parser, tables
 from scboost.cli.tables import DataError, Kinds, Source
 
@@ -171,6 +171,28 @@ def test_prune_command_keeps_the_given_number_of_trees(folder, capsys):
     assert np.count_nonzero(load_model("small.ubj").weights_) == 3
     assert main(["evaluate", "small.ubj", "test.csv"]) == 0
     assert "log_loss" in capsys.readouterr().out
+
+
+def test_compress_command_writes_what_compress_returns(folder, capsys):
+    train("--ignore", "amount")
+    arguments = ["--max-trees", "3", "--max-leaves", "8", "--certify", "test.csv", "-o", "small.json", "--threads", "1"]
+    assert main(["compress", "model.json", "train.csv", *arguments]) == 0
+    shown = capsys.readouterr().out
+    data, test = pd.read_csv("train.csv"), pd.read_csv("test.csv")
+    columns = ["age", "colour", "code"]
+    expected = compress(
+        load_model("model.json"),
+        data[columns],
+        max_trees=3,
+        max_leaves=8,
+        X_certify=test[columns],
+        y_certify=test["label"],
+        random_state=0,
+    )
+    assert str(expected.certificate) in shown
+    found = load_model("small.json")
+    assert found.n_estimators_ == 3
+    assert np.array_equal(found.predict_proba(test[columns]), expected.model.predict_proba(test[columns]))
 
 
 def put(folder, column, row, value):

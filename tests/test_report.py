@@ -382,6 +382,27 @@ def test_truncated_curve_is_the_staged_loss_of_the_model():
     assert first.trees_needed(0.0) is None
 
 
+def test_compress_is_a_curve_of_the_frontier_with_its_certificate():
+    X, y = make_classification(1200, 6, n_informative=4, n_redundant=0, random_state=0)
+    model = GradientBoostingClassifier(n_estimators=60, random_state=0).fit(X[:600], y[:600])
+    found = frontier(model, X[600:], y[600:], sizes=[1, 4, 10, 60])
+    curve = found.curves["compress"]
+    assert curve.n_trees.tolist() == [1, 4, 10]
+    assert curve.loss[2] < curve.loss[0]
+    assert curve.loss[2] < found.curves["first trees"].loss[2]
+    assert found.notes["compress"].startswith("With 10 trees: At least ")
+    assert "compress" in frontier(model, X[600:], y[600:], sizes=[40, 60]).unavailable
+
+
+def test_compress_is_a_curve_for_several_classes_and_for_values():
+    X, y = make_classification(900, 6, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    classes = GradientBoostingClassifier(n_estimators=12, random_state=0).fit(X[:500], y[:500])
+    values = GradientBoostingRegressor(n_estimators=12, random_state=0).fit(X[:500], X[:500, 0] * X[:500, 1])
+    for model, target in ((classes, y), (values, X[:, 0] * X[:, 1])):
+        curve = frontier(model, X[500:], target[500:], sizes=[1, 12]).curves["compress"]
+        assert curve.loss[1] < curve.loss[0]
+
+
 def test_other_methods_add_curves_to_the_frontier():
     X, y, X_test, y_test = split()
     model = MODELS["xgboost"]().fit(X, y)

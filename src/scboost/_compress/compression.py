@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -15,8 +16,8 @@ from scboost._compress.growth import Problem, Settings, Student, grow, select_ri
 from scboost._compress.measures import measure
 from scboost._compress.result import Compressed
 from scboost._compress.samples import Samples
-from scboost._compress.teachers import read_teacher
-from scboost._compress.types import Mask
+from scboost._compress.teachers import Teacher, read_teacher
+from scboost._compress.types import Float64, Mask
 from scboost._model.fitted import FittedModel, HasFittedModel
 
 _RIDGES = (1.0, 3.0, 10.0)
@@ -52,10 +53,27 @@ class Options:
             raise ValueError("y_certify was given without X_certify.")
 
 
-def compress_model(
-    model: object, X: Any, y: Any, options: Options, seed: int, n_threads: int
-) -> Compressed[FittedModel]:
-    """Compress a model; ``model`` of the result is a FittedModel.
+@dataclass(frozen=True)
+class Growth:
+    """A compressed model, and the raw scores of smaller ones on the samples for the certificate.
+
+    Attributes
+    ----------
+    result : Compressed
+        Its ``model`` is a FittedModel.
+    teacher : Teacher
+        The model that was compressed.
+    scores : callable
+        ``scores(n_trees)`` returns raw scores of shape (K, n).
+    """
+
+    result: Compressed[FittedModel]
+    teacher: Teacher
+    scores: Callable[[int], Float64]
+
+
+def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n_threads: int) -> Growth:
+    """Compress a model.
 
     Parameters
     ----------
@@ -92,7 +110,7 @@ def compress_model(
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
-    return Compressed(
+    result = Compressed(
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
@@ -107,6 +125,11 @@ def compress_model(
         n_synthetic=n_drawn,
         violation=student.violation,
     )
+
+    def scores(n_trees: int) -> Float64:
+        return student.scores(data.certifying.X, n_trees) * unit.scale[:, None]
+
+    return Growth(result, teacher, scores)
 
 
 def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | None:

@@ -18,8 +18,8 @@ from scboost._model.document import Tree
 from scboost._runtime.context import Context
 
 _BINS = 256
-# Smallest sum of Hessians in a leaf for this many samples or more, of classes and of other targets; and for fewer.
-_CLASS_HESSIAN, _VALUE_HESSIAN, _MANY_SAMPLES, _LEAST_HESSIAN = 8.0, 64.0, 24_000, 4.0
+# Smallest sum of Hessians in a leaf, of classes; for other targets a share of the samples, up to a limit.
+_LEAF_HESSIAN, _LEAF_SHARE, _MOST_HESSIAN = 4.0, 1 / 400, 64.0
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
 _ACCURATE_ROUNDS = 20  # after which a step in the metric of the teacher's Hessian is accurate enough
@@ -50,10 +50,11 @@ class Settings:
 
     @classmethod
     def of(cls, problem: Problem, family: Family, n_rounds: int, max_leaves: int) -> Settings:
-        """Return the settings for a problem; leaves have fewer samples if there are few."""
-        least = _CLASS_HESSIAN if family.link in {"logit", "softmax"} else _VALUE_HESSIAN
-        share = min(1.0, len(problem.X) / _MANY_SAMPLES)
-        return cls(n_rounds, max_leaves, min_child_weight=max(least * share, _LEAST_HESSIAN))
+        """Return the settings for a problem."""
+        least = _LEAF_HESSIAN
+        if family.link not in {"logit", "softmax"}:
+            least = max(least, min(_LEAF_SHARE * len(problem.X), _MOST_HESSIAN))
+        return cls(n_rounds, max_leaves, min_child_weight=least)
 
 
 class Grower(Protocol):

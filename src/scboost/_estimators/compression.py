@@ -11,18 +11,22 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from scboost._compress.compression import Options, compress_model
+from scboost._compress.frontier import compressed_margins
 from scboost._compress.result import Compressed
 from scboost._core.losses import PoissonLoss
 from scboost._estimators.classifier import SCBoostClassifier
 from scboost._estimators.parameters import thread_count
 from scboost._estimators.regressor import SCBoostRegressor
 from scboost._model.fitted import FittedModel
+from scboost.diagnostics._frontier import COMPRESS, register_frontier_method
 
 if TYPE_CHECKING:
     import xgboost
 
 _LEAVES = 64
 _LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")
+
+register_frontier_method(COMPRESS, compressed_margins)
 
 
 @overload
@@ -163,7 +167,7 @@ def compress(
         link,
     )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    found = compress_model(model, X, y, options, seed, thread_count(n_jobs))
+    found = compress_model(model, X, y, options, seed, thread_count(n_jobs)).result
     kept = random_state if isinstance(random_state, Integral) else None
     small = _estimator(model, found, {"random_state": kept, "n_jobs": n_jobs})
     return replace(found, model=small.to_xgboost() if library == "xgboost" else small)

@@ -19,6 +19,7 @@ COMMANDS = (
     "predict",
     "evaluate",
     "prune",
+    "compress",
     "report",
     "export",
     "check",

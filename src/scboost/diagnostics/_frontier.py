@@ -16,7 +16,7 @@ from scboost.diagnostics._reweight import WeightingProblem
 from scboost.diagnostics._target import check_length
 from scboost.diagnostics._tree_matrix import TreeMatrix, check_positive_integer, take_samples, tree_matrix
 
-FIRST_TREES, PRUNE = "first trees", "prune"
+FIRST_TREES, PRUNE, COMPRESS = "first trees", "prune", "compress"
 _MAX_SELECTION = 2_000
 _MIN_SAMPLES = 60
 _RIDGE = 0.1  # the default of `prune`
@@ -51,6 +51,22 @@ class FrontierTask:
 
 FrontierMethod = Callable[[FrontierTask], Mapping[int, FloatArray]]
 """Returns raw scores of the evaluation samples by number of trees: log-odds, or predictions of y for regression."""
+
+
+class NotedMargins(dict[int, FloatArray]):
+    """What a :data:`FrontierMethod` returns, with a note for the reader.
+
+    Parameters
+    ----------
+    margins : mapping of int to ndarray
+        Raw scores by number of trees.
+    note : str
+        A sentence or two, such as a certificate.
+    """
+
+    def __init__(self, margins: Mapping[int, FloatArray], note: str) -> None:
+        super().__init__(margins)
+        self.note = note
 
 
 @dataclass(frozen=True)
@@ -95,9 +111,12 @@ class Frontier:
     loss, score : float
         Of all trees.
     curves : dict of str to FrontierCurve
-        "first trees" is the truncated ensemble, "prune" the trees selected by :func:`prune`.
+        "first trees" is the truncated ensemble, "prune" the trees selected by :func:`prune`, and "compress" the new
+        trees of :func:`scboost.compress`.
     unavailable : dict of str to str
         Methods that could not be applied, with the reason.
+    notes : dict of str to str
+        What methods say about their largest model: "compress" its certificate.
     n_selection, n_evaluation : int
         Samples on which trees were selected, and samples on which all curves were evaluated.
     best_truncation : int
@@ -117,6 +136,7 @@ class Frontier:
     score: float
     curves: dict[str, FrontierCurve]
     unavailable: dict[str, str]
+    notes: dict[str, str]
     n_selection: int
     n_evaluation: int
     best_truncation: int
@@ -162,9 +182,9 @@ def frontier(
     sizes : sequence of int, optional
         Numbers of trees, at most that of the model; about ten, equally spaced on a log scale, by default.
     methods : mapping of str to callable, optional
-        Further ways to make smaller models, besides "prune": name and a function of a :class:`FrontierTask` that
-        returns raw scores of the evaluation samples by number of trees (log-odds for classifiers). A method that
-        raises ValueError is listed as unavailable.
+        Further ways to make smaller models, besides "prune" and "compress": name and a function of a
+        :class:`FrontierTask` that returns raw scores of the evaluation samples by number of trees (log-odds for
+        classifiers). A method that raises ValueError is listed as unavailable.
     random_state : int, default=0
         Seed of the split into samples for selection and evaluation.
 
@@ -204,7 +224,7 @@ def compute_frontier(
     n_selection = min(n // 2, _MAX_SELECTION)
     selection, evaluation = order[:n_selection], np.sort(order[n_selection:])
     rows = replace(trees, H=trees.H[evaluation])
-    methods = {PRUNE: pruned_margins, **(methods or {})}
+    methods = {**_METHODS, **(methods or {})}
     margins: dict[str, Mapping[int, FloatArray]] = {}
     unavailable: dict[str, str] = {}
     for name, method in methods.items():
@@ -248,6 +268,14 @@ def pruned_margins(task: FrontierTask) -> dict[int, FloatArray]:
         F = np.stack([trees.H[:, k::K] @ w[:, k] for k in range(K)], axis=1) + solution.intercept
         margins[int(size)] = F[:, 0] if K == 1 else F
     return margins
+
+
+_METHODS: dict[str, FrontierMethod] = {PRUNE: pruned_margins}
+
+
+def register_frontier_method(name: str, method: FrontierMethod) -> None:
+    """Add a way to make smaller models to all frontiers and reports; one of the same name is replaced."""
+    _METHODS[name] = method
 
 
 @dataclass(frozen=True)
@@ -303,12 +331,13 @@ def _evaluate(
         score=full.score(),
         curves={FIRST_TREES: truncated.curve(full_loss), **curves},
         unavailable=unavailable,
+        notes={name: by_size.note for name, by_size in margins.items() if isinstance(by_size, NotedMargins)},
         n_selection=n_selection,
         n_evaluation=len(full_loss),
         best_truncation=int(first_sizes[best]),
         overfitting=float(difference.mean()),
         overfitting_error=_standard_error(difference),
-        sufficient=_sufficient(full_loss, list(selected.values())),
+        sufficient=_sufficient(full_loss, [one for name, one in selected.items() if name != COMPRESS]),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from scboost.diagnostics._frontier import FIRST_TREES, PRUNE, Frontier, FrontierCurve
+from scboost.diagnostics._frontier import COMPRESS, FIRST_TREES, PRUNE, Frontier, FrontierCurve
 from scboost.diagnostics._plots import plot_frontier
 from scboost.diagnostics._redundancy_text import format_percent
 from scboost.diagnostics.html.charts import Chart, line_chart
@@ -32,6 +32,7 @@ def trees(frontier: Frontier | None) -> Section | None:
         "charts": charts,
         "methods": list(frontier.curves),
         "needed": [_trees_needed(frontier, level) for level in _LOSS_LEVELS],
+        "certificate": frontier.notes.get(COMPRESS, ""),
         "n_selection": frontier.n_selection,
         "n_evaluation": f"{frontier.n_evaluation:,}",
         "log_scale": frontier.n_trees > 20,
