@@ -30,6 +30,7 @@ scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--p
 scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
+scboost compress MODEL DATA [--max-trees N] [--max-bytes N] [--certify DATA] -o MODEL
 scboost report   MODEL DATA [--target COLUMN] [--train DATA] -o REPORT.html
 scboost export   MODEL --to c|js|sql|onnx|treelite -o FILE
 scboost check    FILE ...
