@@ -166,10 +166,14 @@ def environment(folder: Path, name: str, *requirements: str, links: Path) -> str
 
 
 FIRST = """
+import importlib.util
 import numpy as np, scboost
 X = np.random.default_rng(0).normal(size=(200, 3))
-model = scboost.SCBoostClassifier(n_estimators=20).fit(X, X[:, 0] > 0)
-assert model.predict(X).shape == (200,)
+engines = ["native", "xgboost"] if importlib.util.find_spec("xgboost") else ["native"]
+for engine in engines:
+    model = scboost.SCBoostClassifier(n_estimators=20, engine=engine).fit(X, X[:, 0] > 0)
+    assert model.score(X, X[:, 0] > 0) > 0.9
+print(*engines)
 """
 
 
@@ -181,6 +185,8 @@ def outside(python: str, *arguments: str, cwd: Path) -> str:
 def check_installed(tree: Path, folder: Path, links: Path) -> list[str]:
     """Install from the folder into empty environments, and run everything that a user runs first."""
     facts = []
+    python = environment(folder, "bare", "scboost", links=links)
+    facts.append(f"engines without XGBoost: {outside(python, '-c', FIRST, cwd=folder).strip()}")
     start = time.perf_counter()
     python = environment(folder, "small", "scboost[cpu]", links=links)
     outside(python, "-c", FIRST, cwd=folder)
@@ -221,7 +227,12 @@ def check_artifacts(sdist: Path, wheel: Path, folder: Path) -> list[str]:
     lines = sorted(f"{part['name']} {part['version']}: {licence(part)}" for part in components)
     (target / "licences.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     sizes = ", ".join(f"{path.name} {path.stat().st_size / 1e6:.2f} MB" for path in (sdist, wheel))
-    return [f"artifacts: {sizes}", f"dist/sbom.cdx.json and dist/licences.txt: {len(components)} components"]
+    digest = hashlib.sha256(sdist.read_bytes()).hexdigest()
+    return [
+        f"artifacts: {sizes}",
+        f"sha256 of the sdist, for recipe/recipe.yaml: {digest}",
+        f"dist/sbom.cdx.json and dist/licences.txt: {len(components)} components",
+    ]
 
 
 def licence(component: dict[str, Any]) -> str:
