@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-spark docs docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-spark docs accessibility docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -76,6 +76,12 @@ docs: $(VENV)/.docs
 writeup-pdf: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet markdown-it-py
 	$(BIN)/python tools/writeup_pdf.py docs/_build/writeup.pdf
+
+# The built site and a report by axe-core in Chromium: no serious findings. Needs npm, and `make docs` first.
+accessibility: $(VENV)/.dev
+	command -v chromium chromedriver || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core; }
+	npm install --silent --prefix build/axe axe-core
+	$(BIN)/python tools/accessibility.py
 
 # Whether other sites answer to the links of this one: needs the network, and is part of the hosted workflow. Links
 # within the repository are checked by `make test`.

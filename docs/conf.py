@@ -36,9 +36,11 @@ html_theme = "pydata_sphinx_theme"
 html_title = "scboost"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_theme_options = {
     "github_url": "https://github.com/scboost/scboost",
     "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "switcher": {
         "json_url": "https://scboost.github.io/scboost/_static/switcher.json",

@@ -334,3 +334,18 @@ def test_categories_that_are_written_alike_are_not_merged():
     both = pd.Categorical([3, "3"] * (len(table) // 2))
     with pytest.raises(ValueError, match="categories 3 and '3'"):
         model.predict(table.assign(code=both))
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        pd.date_range("2020-01-01", periods=40),
+        pd.date_range("2020-01-01", periods=40).date,
+        pd.to_timedelta(np.arange(40), unit="h"),
+    ],
+    ids=["datetime", "object", "timedelta"],
+)
+def test_columns_of_dates_are_refused_with_a_replacement(days):
+    frame = pd.DataFrame({"x": np.arange(40.0), "when": days})
+    with pytest.raises(TypeError, match=r"Column 'when' has type .*: dates or times.*X\['when'\]\.dt\.year"):
+        SCBoostClassifier(n_estimators=2).fit(frame, np.arange(40) % 2)

@@ -172,6 +172,12 @@ def kind_of(name: Hashable, column: Series) -> Kind:
         dtype = native.type if column.implementation.is_pyarrow() else native.dtype
         kind = "empty" if str(dtype).lower() == "null" else _narwhals_kind(column.dtype)
     if kind is None:
+        if _is_temporal(column):
+            raise TypeError(
+                f"Column {name!r} has type {dtype}: dates or times are not features. Replace it by numbers "
+                "such as the year, the month, the day of the week and the days since a reference date (in "
+                f"pandas X[{name!r}].dt.year, .dt.month, .dt.dayofweek), or leave it out."
+            )
         raise TypeError(
             f"Column {name!r} has type {dtype} and values that are neither numbers, booleans, strings nor categories; "
             "convert it to one of these, or leave it out."
@@ -198,6 +204,17 @@ def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or pandas.NA."""
     # pandas.NA answers no comparison with True or False; NaN differs from itself.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
+
+
+def _is_temporal(column: nw.Series[Any]) -> bool:
+    if column.dtype in (nw.Date, nw.Datetime, nw.Duration, nw.Time):
+        return True
+    native = column.to_native()
+    if not (column.implementation.is_pandas_like() and getattr(native.dtype, "kind", "") == "O"):
+        return False
+    from pandas.api.types import infer_dtype
+
+    return infer_dtype(native, skipna=True) in {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64"}
 
 
 def _narwhals_kind(dtype: Any) -> Kind | None:
