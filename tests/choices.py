@@ -44,7 +44,7 @@ class Choice:
 def few_values_of_groups():
     """Make rows of many categories of two kinds."""
     pytest.importorskip("pandas")
-    X, y = grouped(600)
+    X, y = grouped()
     return X.assign(x=X["x"].round(1)), y
 
 

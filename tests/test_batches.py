@@ -59,7 +59,7 @@ def assert_same_model(one, other, X):
 
 def named(name):
     estimator, y, weight = CASES[name]
-    estimator.set_params(n_jobs=1, random_state=0)
+    estimator.set_params(n_jobs=1, random_state=0, engine="xgboost")  # that of batches
     if "chosen" not in name:
         estimator.set_params(n_estimators=12)
     return estimator, y, weight
@@ -87,7 +87,7 @@ def test_batches_may_lack_categories_of_other_batches(tmp_path):
     table = pd.DataFrame(X, columns=list("abcdef"))
     table["g"] = pd.Series(np.array(["x", "y", "z", "w"], dtype=object)[np.arange(len(y)) // 400])
     table["h"] = table["g"].where(table["g"] == "x", None)
-    estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0, engine="xgboost")
     batched = copy_of(estimator).fit(cut(tmp_path, 5, table, y))
     at_once = estimator.fit(table, y)
     assert batched._model.encoder == at_once._model.encoder
@@ -98,7 +98,7 @@ def test_batches_may_lack_categories_of_other_batches(tmp_path):
 def test_sparse_batches_give_the_model_of_sparse_data(tmp_path):
     X, y = rounded()
     S = sparse.csr_matrix(np.nan_to_num(X) * (X > 0))
-    estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0, engine="xgboost")
     batched = copy_of(estimator).fit(cut(tmp_path, 4, S, y))
     assert batched._model.encoder.sparse
     assert_same_model(batched, estimator.fit(S, y), S)
@@ -117,7 +117,7 @@ def test_from_parquet_reads_a_folder(tmp_path):
     parquet.write_table(table[:700], files / "a.parquet", row_group_size=200)
     parquet.write_table(table[700:], files / "deeper" / "b.parquet")
     (files / "notes.txt").write_text("not rows")
-    estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=12, n_jobs=1, random_state=0, engine="xgboost")
     weight = {"target": "label", "weight": "many", "batch_rows": 130, "folder": tmp_path}
     names = [*columns]
     at_once = copy_of(estimator).fit(table.select(names), table["label"].to_numpy(), WEIGHT)
@@ -146,7 +146,7 @@ def test_from_parquet_reads_a_folder(tmp_path):
 def test_validation_set_may_be_batches(params, n_batches, tmp_path):
     X, y = rounded()
     X_val, y_val = rounded(n=700, seed=1)
-    estimator = SCBoostClassifier(n_jobs=1, random_state=0, **params)
+    estimator = SCBoostClassifier(n_jobs=1, random_state=0, engine="xgboost", **params)
     at_once = copy_of(estimator).fit(X, y, X_val=X_val, y_val=y_val)
     val = {"X_val": cut(tmp_path, n_batches, X_val, y_val)} if n_batches else {"X_val": X_val, "y_val": y_val}
     batched = copy_of(estimator).fit(cut(tmp_path, 3, X, y), **val)
@@ -159,7 +159,7 @@ def test_validation_set_may_be_batches(params, n_batches, tmp_path):
 
 def test_a_fit_can_be_resumed_and_built_upon(tmp_path):
     X, y = rounded()
-    estimator = SCBoostClassifier(n_estimators=12, learning_rate=0.2, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=12, learning_rate=0.2, n_jobs=1, random_state=0, engine="xgboost")
     at_once, base = copy_of(estimator).fit(X, y), copy_of(estimator).set_params(n_estimators=5).fit(X, y)
     temporary = tmp_path / "temporary"
     temporary.mkdir()

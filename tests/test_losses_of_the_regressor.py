@@ -28,7 +28,7 @@ def test_the_first_tree_is_that_of_xgboosts_objective(objective):
     X, positive, often_zero = amounts()
     y = positive if objective == "reg:gamma" else often_zero
     name = objective.partition(":")[2]
-    model = SCBoostRegressor(loss=name, n_estimators=1, learning_rate=1.0, **PLAIN).fit(X, y)
+    model = SCBoostRegressor(loss=name, n_estimators=1, learning_rate=1.0, engine="xgboost", **PLAIN).fit(X, y)
     params = {"objective": objective, "eta": 1.0, "max_depth": 3, "lambda": 0.0, "min_child_weight": 0.0, "nthread": 1}
     params |= {"tree_method": "hist", "base_score": float(y.mean()), "tweedie_variance_power": 1.5}
     booster = xgb.train(params, xgb.DMatrix(X, y), 1)
@@ -44,7 +44,9 @@ def test_the_first_tree_is_that_of_xgboosts_objective(objective):
 def test_expectiles_are_those_of_plain_xgboost_with_the_same_derivatives():
     X, y = real_target(n=400)
     y = y - y.mean()
-    model = SCBoostRegressor(loss="expectile", expectile=0.8, n_estimators=10, learning_rate=0.3, init="zero", **PLAIN)
+    model = SCBoostRegressor(
+        loss="expectile", expectile=0.8, n_estimators=10, learning_rate=0.3, init="zero", engine="xgboost", **PLAIN
+    )
     model.fit(X, y)
 
     def objective(F, rows):

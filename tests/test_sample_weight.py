@@ -5,7 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from choices import CHOICES, predictions, some_rows
-from data_makers import FAST, QUICK, real_target, three_classes, two_classes
+from data_makers import ENGINES, FAST, QUICK, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor
 
 
@@ -144,14 +144,17 @@ def test_integer_weights_select_the_model_of_repeated_samples(name):
     ],
     ids=["tweedie", "gamma", "diverging poisson"],
 )
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_integer_weights_equal_repeated_samples_of_huge_targets(params, x, y, weight):
+def test_integer_weights_equal_repeated_samples_of_huge_targets(params, x, y, weight, engine):
     X = np.array(x)[:, None]
-    model = SCBoostRegressor(**{"n_estimators": 2, "n_jobs": 1, "random_state": 0, **params})
+    model = SCBoostRegressor(**{"n_estimators": 2, "n_jobs": 1, "random_state": 0, "engine": engine, **params})
     weighted = np.log(model.fit(X, y, sample_weight=weight).predict(X))
     repeated = np.log(model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict(X))
     diverges = "learning_rate" in params
-    assert (weighted.max() > 40) == diverges
+    assert (model.training_log_["loss"][-1] > 1e18) == diverges
+    if engine == "xgboost":  # the other one splits off no Hessian as small as the rounding of their sum
+        assert (weighted.max() > 40) == diverges
     tolerance = {"rtol": 1e-5} if diverges else {"rtol": 1e-3, "atol": 1e-3 * np.ptp(repeated)}
     np.testing.assert_allclose(weighted, repeated, **tolerance)
 

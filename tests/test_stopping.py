@@ -17,11 +17,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from data_makers import FAST, real_target, three_classes, two_classes
+from data_makers import ENGINES, FAST, real_target, three_classes, two_classes
 from scboost import Checkpoint
 from scboost._core.stopping import EarlyStopping
 from scboost._data import folds
-from scboost._engine.xgboost.engine import XGBoostEngine
 from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 
 TWELVE_ROUNDS = {**FAST, "n_estimators": 12}
@@ -264,10 +263,11 @@ def keyboard():
     signal.signal(signal.SIGINT, previous)
 
 
-def test_an_interrupt_waits_for_the_round_and_leaves_a_model(keyboard):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_interrupt_waits_for_the_round_and_leaves_a_model(engine, keyboard):
     X, y = TASKS["many classes"][2]
-    model = SCBoostClassifier(**TWELVE_ROUNDS, warm_start=True)
-    original, grown = XGBoostEngine.grow, []
+    model = SCBoostClassifier(**TWELVE_ROUNDS, warm_start=True, engine=engine)
+    original, grown = ENGINES[engine].grow, []
 
     def grow(self, *args):
         grown.append(True)
@@ -275,12 +275,12 @@ def test_an_interrupt_waits_for_the_round_and_leaves_a_model(keyboard):
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does, in the middle of a round
         return original(self, *args)
 
-    with mock.patch.object(XGBoostEngine, "grow", grow), pytest.raises(KeyboardInterrupt, match="3 rounds"):
+    with mock.patch.object(ENGINES[engine], "grow", grow), pytest.raises(KeyboardInterrupt, match="3 rounds"):
         model.fit(X, y)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert "interrupted" in model.stop_reason_
-    same(model, fit("many classes", n_estimators=3), "many classes")
-    same(model.fit(X, y), fit("many classes"), "many classes")
+    same(model, fit("many classes", n_estimators=3, engine=engine), "many classes")
+    same(model.fit(X, y), fit("many classes", engine=engine), "many classes")
 
 
 def test_a_second_interrupt_does_not_wait(keyboard):

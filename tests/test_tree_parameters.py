@@ -11,6 +11,7 @@ from scboost._engine.xgboost.engine import XGBoostEngine
 
 PLAIN = {"projection_strength": 0.0, "exploration": 0.0, "max_depth": 4, "max_leaves": None, "reg_lambda": 1.0}
 PLAIN |= {"min_child_weight": 1.0, "n_jobs": 1, "random_state": 0, "n_estimators": 15, "learning_rate": 0.3}
+PLAIN["engine"] = "xgboost"  # the bins of plain XGBoost; tests/native compares trees on equal bins
 NATIVE = {"max_depth": 4, "lambda": 1.0, "min_child_weight": 1.0, "eta": 0.3, "nthread": 1, "tree_method": "hist"}
 
 
@@ -103,14 +104,16 @@ def test_sampled_columns_change_trees_and_resume_bit_for_bit(name, more):
     assert not np.array_equal(other.predict_proba(X), at_once.predict_proba(X))
 
 
-def test_columns_are_drawn_for_each_split():
+@pytest.mark.parametrize("engine", ["auto", "xgboost"])
+def test_columns_are_drawn_for_each_split(engine):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 4)).astype(np.float32)
     y = 10 * X[:, 0] + X[:, 1]
     shares = {}
-    for share in (1.0, 0.25):  # one of four columns at each split
-        given = {"n_estimators": 20, "learning_rate": 0.001, "random_state": 0, "n_jobs": 1, "projection_strength": 0.0}
-        model = SCBoostRegressor(colsample_bynode=share, max_leaves=4, exploration=0.0, **given).fit(X, y)
+    for share in (1.0, 0.25):  # one of four columns at each split; every node of the two levels is split
+        given = {"n_estimators": 40, "learning_rate": 0.001, "random_state": 0, "n_jobs": 1, "projection_strength": 0.0}
+        given |= {"max_leaves": None, "max_depth": 2, "engine": engine}
+        model = SCBoostRegressor(colsample_bynode=share, exploration=0.0, **given).fit(X, y)
         used = [tree["split_indices"][tree["left_children"] != -1] for tree in model._model.ensemble._trees]
         shares[share] = np.mean(np.concatenate(used) == 0)
     assert shares[1.0] > 0.9

@@ -302,7 +302,7 @@ def _new_name(make: Callable[..., Any], params: dict[str, Any]) -> dict[str, Any
     """Parameters under the names that this version of the library has."""
     owner = getattr(make, "__self__", make)
     known = owner().get_params()
-    named = {}
+    named: dict[str, Any] = {"engine": "xgboost"} if "engine" in known else {}  # that of all versions
     for name, value in params.items():
         used = next(candidate for candidate in _PARAMETERS.get(name, (name,)) if candidate in known)
         named[used] = _OLD_VALUES.get((used, value), value) if isinstance(value, str) else value

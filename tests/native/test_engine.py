@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
+from sklearn.tree import DecisionTreeRegressor
 
-from data_makers import three_classes, two_classes
+from data_makers import FAST, three_classes, two_classes
 
 pytest.importorskip("scboost._engine.native._native")
 
 import scboost
+from scboost import SCBoostClassifier, load_model
 from scboost._engine import factory
 from scboost._engine.factory import engine_name
 from scboost._engine.native.engine import NativeEngine, binned
@@ -149,3 +151,24 @@ def test_a_resumed_fit_is_bit_identical():
     parts = scboost.SCBoostClassifier(n_estimators=9, **params).fit(X, y)
     parts.set_params(n_estimators=20).fit(X, y)
     np.testing.assert_array_equal(parts.predict_proba(X), whole.predict_proba(X))
+
+
+def test_the_model_and_its_file_tell_the_engine(tmp_path):
+    X, y = two_classes(n=60)
+    for asked, used in [("auto", "native"), ("native", "native"), ("xgboost", "xgboost")]:
+        model = SCBoostClassifier(n_estimators=2, engine=asked, n_jobs=1).fit(X, y)
+        assert model.engine_ == used
+        model.save_model(tmp_path / "model.ubj")
+        assert load_model(tmp_path / "model.ubj").engine_ == used
+    assert SCBoostClassifier(n_estimators=2, n_jobs=1, estimator=DecisionTreeRegressor()).fit(X, y).engine_ is None
+
+
+def test_a_resumed_fit_keeps_its_engine():
+    X, y = two_classes(n=80)
+    few = SCBoostClassifier(**{**FAST, "n_estimators": 3}, engine="xgboost", warm_start=True).fit(X, y)
+    resumed = few.set_params(n_estimators=6, engine="auto").fit(X, y)
+    whole = SCBoostClassifier(**{**FAST, "n_estimators": 6}, engine="xgboost").fit(X, y)
+    assert resumed.engine_ == "xgboost"
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    with pytest.raises(ValueError, match="engine='native' was 'xgboost'"):
+        resumed.set_params(n_estimators=9, engine="native").fit(X, y)

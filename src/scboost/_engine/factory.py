@@ -11,16 +11,13 @@ import numpy as np
 from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost._engine.alternating import AlternatingEngine
 from scboost._engine.estimator import EstimatorEngine
-from scboost._engine.interface import Engine, TreeOptions
+from scboost._engine.interface import Engine, EngineName, TreeOptions
 from scboost._engine.native import MISSING, is_available
 from scboost._runtime.context import Context
 from scboost._runtime.threads import thread_count
 
 if TYPE_CHECKING:
     from scboost._engine.native.trees import BinnedData, Pool
-
-
-EngineName = Literal["xgboost", "native"]
 
 
 def engine_name(
@@ -90,7 +87,7 @@ class EngineSpec:
         Whether that regressor needs sample weights even if the samples have none.
     """
 
-    name: Literal["xgboost", "native"]
+    name: EngineName
     n_outputs: int
     min_child_weight: float
     l2: float

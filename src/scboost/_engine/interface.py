@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy.typing as npt
 
@@ -15,13 +15,33 @@ from scboost._arrays import FloatArray, IntArray
 
 TreeShape = Literal["depth-wise", "leaf-wise", "symmetric", "alternating"]
 """How trees grow; "alternating" are depth-wise and symmetric trees in turn."""
+EngineName = Literal["xgboost", "native"]
+"""Engines that grow trees."""
+Tree = dict[str, Any]
+"""A tree as in XGBoost's model document: arrays by node."""
 
 
-@dataclass
+class DeferredTree(Protocol):
+    """A tree that becomes a document when it is needed."""
+
+    def document(self) -> Tree:
+        """Return the tree with its leaf values."""
+
+
+StoredTree: TypeAlias = "Tree | DeferredTree"
+
+
+def with_values(tree: Tree, nodes: IntArray | None, values: FloatArray) -> Tree:
+    """Return a tree with the values given at its leaf nodes."""
+    conditions = tree["split_conditions"].copy()
+    conditions[nodes] = values
+    return {**tree, "split_conditions": conditions}
+
+
 class Learner:
     """One grown learner.
 
-    Attributes
+    Parameters
     ----------
     leaf : ndarray of shape (n,) or None
         Leaf of each training sample, numbered from 0; None if the learner has no leaves.
@@ -34,10 +54,23 @@ class Learner:
         Node index of each leaf in ``model``.
     """
 
-    leaf: IntArray | None
-    values: FloatArray
-    model: Any
-    nodes: IntArray | None
+    def __init__(self, leaf: IntArray | None, values: FloatArray, model: Any, nodes: IntArray | None) -> None:
+        self.leaf, self.values = leaf, values
+        self._model, self._nodes = model, nodes
+
+    @property
+    def model(self) -> Any:
+        """What the ensemble keeps."""
+        return self._model
+
+    @property
+    def nodes(self) -> IntArray | None:
+        """Node index of each leaf in the model."""
+        return self._nodes
+
+    def stored(self) -> StoredTree:
+        """Return the tree with the leaf values of this learner."""
+        return with_values(self.model, self.nodes, self.values)
 
     def predictions(self) -> FloatArray:
         """Return the value of each training sample, of shape (n,)."""

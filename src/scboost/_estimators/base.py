@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from scboost._arrays import ArrayLike, Float64Array, FloatArray, IntArray
 from scboost._core.foreign_arguments import advice, attribute_advice, explains_foreign_arguments
 from scboost._data.tables import materialize
-from scboost._engine.interface import Regressor
+from scboost._engine.interface import EngineName, Regressor
 from scboost._estimators.callbacks import CallbackSupportMixin, with_callbacks
 from scboost._estimators.fitting import FitArguments, FitMixin
 from scboost._estimators.intake import without_weightless
@@ -285,6 +285,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         """How trees grow: "depth-wise", "leaf-wise", "symmetric" or "alternating"."""
         shape = None if self._fitted.has_other_learners else self._fitted.tree_shape
         return self._optional("tree_shape_", shape)
+
+    @property
+    def engine_(self) -> EngineName | None:
+        """Engine that grew the trees; None for other learners and where a file does not tell."""
+        return self._fitted.engine
 
     @property
     def training_log_(self) -> dict[str, npt.NDArray[Any]]:

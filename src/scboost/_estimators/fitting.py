@@ -27,8 +27,8 @@ from scboost._data.batches import OpenBatches, opened
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.samples import Samples
 from scboost._data.validation import check_size, target_vector
-from scboost._engine.factory import EngineName, engine_name
-from scboost._engine.interface import Regressor
+from scboost._engine.factory import engine_name
+from scboost._engine.interface import EngineName, Regressor
 from scboost._estimators.callbacks import RoundObserver, Tasks
 from scboost._estimators.intake import (
     Target,
@@ -206,7 +206,8 @@ class FitMixin(ABC):
             data.groups = used_groups(given.groups, _num_samples(given.X), given.sample_weight)
         identity: Identity | None = None
         if self.warm_start or self.callbacks:
-            identity = Identity.of(self.get_params(deep=False), encoder, target.samples, validation, context)
+            parameters_now = {**self.get_params(deep=False), "engine": engine}
+            identity = Identity.of(parameters_now, encoder, target.samples, validation, context)
         if resume is not None and identity is not None:
             resume.identity.check_same(identity)
             _check_more_rounds(resume.training, spec.strategy.n_rounds)
@@ -263,8 +264,10 @@ class FitMixin(ABC):
     def _engine_name(self, given: FitArguments, context: Context) -> EngineName:
         """Return the engine of the fit."""
         in_batches = isinstance(given.X, OpenBatches)
-        workers = context.communicator.size
-        return engine_name(self.engine, in_batches=in_batches, n_workers=workers, device=self.device)
+        workers, asked = context.communicator.size, self.engine
+        if asked == "auto" and self.warm_start and self._resumable is not None:  # trees of one kind in one model
+            asked = self._resumable.identity.engine or asked
+        return engine_name(asked, in_batches=in_batches, n_workers=workers, device=self.device)
 
     def _input_rules(self) -> InputRules:
         allowed = self.__sklearn_tags__().input_tags
@@ -347,11 +350,12 @@ class FitMixin(ABC):
         """Train, and set the fitted model; callbacks see a copy of this estimator with the model so far."""
         view = copy.copy(self)
         stops_early = spec.strategy.early_stopping is not None
+        engine = spec.engine.name if self.estimator is None else None
 
         def set_model(to: FitMixin, training: Training, n_rounds: int, trained: Trained | None = None) -> Any:
             asked = self.n_estimators if stops_early else n_rounds
             resumable = None if identity is None else Resumable(training, identity, asked)
-            model = _fitted_model(encoder, target, training, trained)
+            model = _fitted_model(encoder, target, training, trained, engine)
             if trained is not None:
                 model = self._finished(model, target.samples, context.n_threads)
             return to.__with_fitted_model__(model, resumable)
@@ -425,7 +429,9 @@ def _check_more_rounds(resume: Training, n_rounds: int) -> None:
         )
 
 
-def _fitted_model(encoder: Encoder, target: Target, training: Training, trained: Trained | None) -> FittedModel:
+def _fitted_model(
+    encoder: Encoder, target: Target, training: Training, trained: Trained | None, engine: EngineName | None
+) -> FittedModel:
     """Return the model of a training, which is not finished if there is no result yet."""
     model = FittedModel(
         encoder,
@@ -440,6 +446,7 @@ def _fitted_model(encoder: Encoder, target: Target, training: Training, trained:
         stop_reason=training.stop.message,
         baseline={} if training.interrupted else training.baseline,
         conformal=None if training.stop.is_premature else training.conformal,
+        engine=engine,
     )
     if trained is None:
         return model

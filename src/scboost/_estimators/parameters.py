@@ -166,11 +166,12 @@ PARAMETERS = """\
         Number of threads. None means one thread for small training sets (below two million values) and all cores
         otherwise; negative values mean all cores.
         Results are bit-identical for any number of threads.
-    engine : {"auto", "native", "xgboost"}, default="xgboost"
+    engine : {"auto", "native", "xgboost"}, default="auto"
         What grows the trees. "native" are the compiled kernels of this library: the same kind of trees in a fraction of
-        the time, on one machine and in memory. "auto" takes them where they are installed and can be used, XGBoost for
-        batches, distributed fits and other devices. Results of the two engines differ slightly: bins of "native" are
-        cut half-way between values. Predictions do not depend on the engine.
+        the time, on one machine, in memory and on the CPU. "auto" uses them wherever they can be used, and XGBoost for
+        batches, distributed fits, other devices, and where the kernels are not built. Results of the two engines
+        differ slightly: bins of "native" are cut half-way between values. The engine used is ``engine_``; set this
+        parameter to get the same engine, and thus the same trees, everywhere.
     device : str, default="cpu"
         Device on which XGBoost grows trees: "cpu", "cuda" or "cuda:0". Only "cpu" is covered by tests. Predictions of
         this library are computed on the CPU; ``get_booster()`` returns a booster with this device.
@@ -190,6 +191,8 @@ ATTRIBUTES = """\
         Maximum tree depth in use; None for no limit. Not with ``estimator``.
     tree_shape_ : {"depth-wise", "leaf-wise", "symmetric", "alternating"}
         How the trees grew. Not with ``estimator``, nor for a compressed model.
+    engine_ : {"native", "xgboost"} or None
+        Engine that grew the trees. None with ``estimator``, and for models of earlier versions.
     best_iteration_ : int
         Index of the last round in use, counted from 0 as in XGBoost.
     weights_ : ndarray of shape (n_rounds,)

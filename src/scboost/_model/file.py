@@ -23,7 +23,7 @@ from scboost._core.links import HazardLink
 from scboost._core.losses import Loss
 from scboost._core.weighting.solver import Weights
 from scboost._data.encoder import Encoder
-from scboost._engine.interface import TreeShape
+from scboost._engine.interface import EngineName, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
 from scboost._model.conformal_state import pack_conformal, unpack_conformal
@@ -131,6 +131,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "weighting_result_": model.weighting_result,
         "target_name_": model.target_name,
         "baseline_": dict(model.baseline) or None,
+        "engine_": model.engine,
     }
 
 
@@ -285,6 +286,8 @@ class _Reader:
         require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
         require(isinstance(reason, str), "stop_reason_ is not a text")
         require(name is None or isinstance(name, str), "target_name_ is not a text")
+        engine = fitted.get("engine_")
+        require(engine in (None, *get_args(EngineName)), f"engine_ is {engine!r:.40}")
         weights = fitted.get("weighting_result_")
         require(weights is None or isinstance(weights, Weights), "weighting_result_ is none")
         return FittedModel(
@@ -303,6 +306,7 @@ class _Reader:
             target_name=name,
             baseline=_checked_baseline(fitted.get("baseline_", {}), loss),
             conformal=unpack_conformal(self._own["conformal"], loss) if "conformal" in self._own else None,
+            engine=engine,
         )
 
     def _encoder(self, fitted: dict[str, Any]) -> Encoder:
@@ -404,6 +408,7 @@ _ATTRIBUTES = {
     "weighting_result_",
     "target_name_",
     "baseline_",
+    "engine_",
 }
 
 

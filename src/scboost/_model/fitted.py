@@ -19,7 +19,7 @@ from scboost._core.losses.base import Task
 from scboost._core.out_of_fold import calibrated, regression_outputs
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
-from scboost._engine.interface import TreeShape
+from scboost._engine.interface import EngineName, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class FittedModel:
         end of the fit.
     conformal : Intervals, LabelSets or None
         What prediction intervals and label sets need; None without out-of-fold predictions and calibration set.
+    engine : {"native", "xgboost"} or None
+        Engine that grew the trees; None for other learners and where it is not known.
     """
 
     encoder: Encoder
@@ -116,6 +118,7 @@ class FittedModel:
     target_name: str | None = None
     baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     conformal: Conformal | None = None
+    engine: EngineName | None = None
 
     @property
     def owner(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 import numpy as np
@@ -16,6 +16,7 @@ from scboost._core.training import Training
 from scboost._data.encoder import Encoder
 from scboost._data.hashing import mix64
 from scboost._data.samples import Samples
+from scboost._engine.interface import EngineName
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
@@ -62,6 +63,12 @@ class Identity:
     categories: int
     parameters: dict[str, str]
 
+    @property
+    def engine(self) -> EngineName | None:
+        """Engine that grew the trees; None if it is not known."""
+        text = self.parameters.get("engine")
+        return next((name for name in get_args(EngineName) if text == parameter_text(name)), None)
+
     @classmethod
     def of(
         cls,
@@ -71,7 +78,7 @@ class Identity:
         validation: Samples | None,
         context: Context,
     ) -> Identity:
-        """Take the identity of a fit that is about to begin."""
+        """Take the identity of a fit that is about to begin; "engine" among the parameters is the one in use."""
         texts = {
             name: parameter_text(value) for name, value in parameters.items() if name not in MAY_CHANGE_IN_WARM_START
         }

@@ -45,6 +45,10 @@ class Bins:
     def cut_points(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]: ...
     def codes(self) -> npt.NDArray[np.int32]: ...
 
+class Tree:
+    def document(self) -> dict[str, Any]: ...
+    def leaves(self) -> npt.NDArray[np.int32]: ...
+
 class Grower:
     def __init__(
         self,
@@ -67,12 +71,13 @@ class Grower:
     ) -> None: ...
     def grow(
         self,
-        gradient: npt.NDArray[np.float32],
-        hessian: npt.NDArray[np.float32],
+        gradient: npt.NDArray[np.floating],
+        hessian: npt.NDArray[np.floating],
+        factor: float,
         seeds: list[int],
         features: list[int] | None,
         pool: Pool | None,
-    ) -> list[tuple[dict[str, Any], npt.NDArray[np.integer], npt.NDArray[np.int32]]]: ...
+    ) -> list[tuple[Tree, npt.NDArray[np.integer], npt.NDArray[np.float32]]]: ...
 
 class Forest:
     @staticmethod

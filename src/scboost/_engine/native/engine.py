@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from scboost._arrays import BoolArray, FloatArray, IntArray
-from scboost._engine.interface import Engine, Learner, Totals
+from scboost._engine.interface import Engine, Learner, StoredTree, Totals, Tree, with_values
 from scboost._engine.leaf_sums import leaf_sums
 from scboost._engine.monotone import clip_to_bounds
-from scboost._model.document import leaves
 from scboost._runtime.context import Context
 
-from .trees import BinnedData, GrowthOptions, Pool, TreeGrower
+from . import _native
+from .trees import BinnedData, GrownTree, GrowthOptions, Pool, TreeGrower
 
-# Sizes of targets and mean Hessians, as powers of two, that float32 holds along with much smaller and larger ones.
-_COMMON = 40
+
+@dataclass(frozen=True)
+class _Deferred:
+    """A grown tree with other leaf values."""
+
+    native: _native.Tree
+    values: FloatArray
+
+    def document(self) -> Tree:
+        return with_values(self.native.document(), self.native.leaves(), self.values)
+
+
+class NativeLearner(Learner):
+    """A grown tree that is decoded when it is needed."""
+
+    def __init__(self, grown: GrownTree) -> None:
+        super().__init__(grown.leaf, grown.values, None, None)
+        self._grown = grown
+
+    @property
+    def model(self) -> Tree:
+        """The tree as a document."""
+        return self._grown.tree
+
+    @property
+    def nodes(self) -> IntArray:
+        """Node index of each leaf."""
+        return self._grown.nodes
+
+    def stored(self) -> StoredTree:
+        """Return the tree with the leaf values of this learner, to be decoded later."""
+        return _Deferred(self._grown.native, self.values)
 
 
 def binned(
@@ -80,28 +109,17 @@ class NativeEngine(Engine):
         self._samples_by_tree = self._n_sampled < len(self._features)
         inside = min(options.colsample_bylevel, options.colsample_bynode) < 1
         self.uses_seed = self.samples_features = self._samples_by_tree or inside
-        self._grower, self._units = TreeGrower(data, options), (1.0, 1.0)
+        self._grower = TreeGrower(data, options)
 
     def grow(self, target: FloatArray, hessian: FloatArray, seed: int, totals: Totals | None = None) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
-        if totals is None:
-            energy = np.einsum("kn,kn->k", target, target, dtype=np.float64)
-            totals = Totals(energy, float(hessian.sum(dtype=np.float64)))
-        n = max(target.shape[1], 1)
-        units = _unit(math.sqrt(totals.energy.max(initial=0) / n)), _unit(totals.hessian / (n * len(target)))
-        if units != self._units:
-            self._grower, self._units = TreeGrower(self._data, _in_units(self._options, *units)), units
-        unit, hessian_unit = units
-        gradient = np.negative(target) if unit == 1 else target / -unit
-        hessian = hessian if hessian_unit == 1 else hessian / hessian_unit
+        del totals
         features = None if self._all_features else self._features
         if self._samples_by_tree:
             features = np.random.default_rng(seed).permutation(self._features)[: self._n_sampled]
-        grown = self._grower.grow(gradient, hessian, seed=seed, features=features, pool=self._pool)
-        if units != (1.0, 1.0):
-            for one in grown:
-                _rescale(one.tree, unit, hessian_unit)
-        return [Learner(one.leaf, one.values, one.tree, one.nodes) for one in grown]
+        # The gradient is the negative target.
+        grown = self._grower.grow(target, hessian, factor=-1.0, seed=seed, features=features, pool=self._pool)
+        return [NativeLearner(one) for one in grown]
 
     def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
         """Clip leaf values to monotone bounds; see :class:`Engine`."""
@@ -110,37 +128,3 @@ class NativeEngine(Engine):
             return values
         mass = leaf_sums(learner.leaf, len(values), (hessian,), None, self._context.threads)[0]
         return clip_to_bounds(learner.model, learner.nodes, values, mass, signs)
-
-
-def _unit(size: float) -> float:
-    """Return a power of two that brings a size near 1, or 1 if it is not far from it."""
-    if size <= 0 or not math.isfinite(size):
-        return 1.0
-    exponent = math.frexp(size)[1]
-    return 1.0 if abs(exponent) <= _COMMON else 2.0**exponent
-
-
-def _in_units(options: GrowthOptions, unit: float, hessian_unit: float) -> GrowthOptions:
-    """Return the options for targets and Hessians that were divided by these units."""
-    return replace(
-        options,
-        reg_lambda=options.reg_lambda / hessian_unit,
-        min_child_weight=options.min_child_weight / hessian_unit,
-        reg_alpha=options.reg_alpha / unit,
-        min_split_loss=options.min_split_loss * hessian_unit / unit / unit,
-        max_delta_step=options.max_delta_step * hessian_unit / unit,
-    )
-
-
-def _rescale(tree: dict[str, Any], unit: float, hessian_unit: float) -> None:
-    """Bring a tree back to the units of the target and the Hessian."""
-    most = np.finfo(np.float32).max
-    leaf = leaves(tree)
-
-    def times(values: FloatArray, factor: float) -> FloatArray:
-        return np.clip(values.astype(np.float64) * factor, -most, most).astype(np.float32)
-
-    tree["base_weights"] = times(tree["base_weights"], unit / hessian_unit)
-    tree["split_conditions"] = np.where(leaf, tree["base_weights"], tree["split_conditions"])
-    tree["sum_hessian"] = times(tree["sum_hessian"], hessian_unit)
-    tree["loss_changes"] = times(tree["loss_changes"], unit / hessian_unit * unit)

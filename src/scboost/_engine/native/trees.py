@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+from scboost._engine.interface import Tree
 
 from . import MISSING
 
@@ -19,9 +22,6 @@ except ImportError as error:
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Matrix: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_matrix | sparse.csr_array"
-Tree = dict[str, Any]
-"""A tree as in XGBoost's model document: arrays by node."""
-
 Pool = _native.Pool
 """Threads that sleep when idle: ``Pool(n)``; the calling thread is one of them, and does everything if n is 1."""
 
@@ -174,23 +174,27 @@ class GrownTree:
 
     Attributes
     ----------
-    tree : dict
-        The tree, in the arrays of XGBoost's model document.
+    native : Tree of the kernels
+        The tree, as it was grown.
     leaf : ndarray of shape (n_samples,)
         Leaf of each sample, numbered from 0, in the smallest integer type.
-    nodes : ndarray of shape (n_leaves,)
-        Node of each leaf.
+    values : ndarray of shape (n_leaves,)
+        Value of each leaf.
     """
 
-    tree: Tree
+    native: _native.Tree
     leaf: npt.NDArray[np.integer]
-    nodes: npt.NDArray[np.int32]
+    values: Float32
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree, in the arrays of XGBoost's model document."""
+        return self.native.document()
 
     @property
-    def values(self) -> Float32:
-        """Value of each leaf."""
-        values: Float32 = self.tree["split_conditions"][self.nodes]
-        return values
+    def nodes(self) -> npt.NDArray[np.int32]:
+        """Node of each leaf."""
+        return self.native.leaves()
 
 
 class TreeGrower:
@@ -241,6 +245,7 @@ class TreeGrower:
         gradient: npt.NDArray[np.floating],
         hessian: npt.NDArray[np.floating],
         *,
+        factor: float = 1.0,
         seed: int = 0,
         features: npt.ArrayLike | None = None,
         pool: Pool | None = None,
@@ -251,6 +256,8 @@ class TreeGrower:
         ----------
         gradient, hessian : ndarray of shape (n_trees, n_samples)
             Derivatives of the loss, times the sample weights. Samples that have both at 0 do not count, but get a leaf.
+        factor : float
+            By which gradients are multiplied; a power of two, or its negative.
         seed : int
             Seed of feature sampling.
         features : array of int, optional
@@ -258,10 +265,11 @@ class TreeGrower:
         pool : Pool, optional
             On which nothing depends but time.
         """
-        g, h = (np.ascontiguousarray(a, dtype=np.float32) for a in (gradient, hessian))
+        dtype = np.result_type(gradient, hessian, np.float32)
+        g, h = (np.ascontiguousarray(a, dtype=dtype) for a in (gradient, hessian))
         seeds = [(seed + k) % 2**64 for k in range(len(g))]
         offered = None if features is None else np.asarray(features, dtype=np.int64).tolist()
-        return [GrownTree(*grown) for grown in self._native.grow(g, h, seeds, offered, pool)]
+        return [GrownTree(*grown) for grown in self._native.grow(g, h, factor, seeds, offered, pool)]
 
 
 class TreePredictor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from scipy import sparse, special
 
 from scboost._arrays import FloatArray, IntArray, Paged
 from scboost._engine.ensemble import Ensemble
-from scboost._engine.interface import Learner
+from scboost._engine.interface import Learner, StoredTree
 from scboost._engine.native import is_available, pool_for
 from scboost._model.document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from scboost._model.structure import check_covers
@@ -68,11 +68,31 @@ class TreeEnsemble(Ensemble):
         super().__init__(n_features, intercept)
         self._objective, self._categorical, self._feature_names = objective, categorical, feature_names
         self._tables = tables
-        self._trees: list[Tree] = []
+        self._stored: list[StoredTree] = []  # as they were grown, or decoded
+        self._n_decoded = 0
         self._forget_boosters()
 
+    @property
+    def _trees(self) -> list[Tree]:
+        """All trees, decoded on first use: a fit grows many that nobody looks at."""
+        for i in range(self._n_decoded, len(self._stored)):
+            tree = self._stored[i]
+            if not isinstance(tree, dict):
+                self._stored[i] = tree.document()
+        self._n_decoded = len(self._stored)
+        return cast("list[Tree]", self._stored)
+
+    @_trees.setter
+    def _trees(self, trees: list[Tree]) -> None:
+        self._stored, self._n_decoded = list(trees), len(trees)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_booster": None, "_centred": {}, "_predictor": None}
+        kept = {name: value for name, value in self.__dict__.items() if name not in {"_stored", "_n_decoded"}}
+        return {**kept, "_trees": self._trees, "_booster": None, "_centred": {}, "_predictor": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._trees = state.pop("_trees")
+        self.__dict__.update(state)
 
     def _forget_boosters(self) -> None:
         self._booster: xgboost.Booster | None = None
@@ -86,16 +106,14 @@ class TreeEnsemble(Ensemble):
         return self._predictor
 
     def _append(self, learner: Learner) -> None:
-        tree = {**learner.model, "split_conditions": learner.model["split_conditions"].copy()}
-        tree["split_conditions"][learner.nodes] = learner.values
-        self._trees.append(tree)
+        self._stored.append(learner.stored())
         self._forget_boosters()
 
     def _extend(self, other: TreeEnsemble) -> None:
-        self._trees += other._trees
+        self._stored += other._stored
 
     def _select(self, learners: IntArray) -> None:
-        self._trees = [self._trees[i] for i in learners]
+        self._stored, self._n_decoded = [self._stored[i] for i in learners], 0
 
     def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
         """Replace weights and intercept; see :class:`Ensemble`."""
@@ -169,7 +187,7 @@ class TreeEnsemble(Ensemble):
         native.with_trees(dropped, list(range(K)) * (len(dropped) // K)).check()
         values = iter(np.split(leaf_values.astype(np.float32), np.cumsum(counts)[:-1]) if counts else ())
         used = set(kept.tolist())
-        self._trees = []
+        self._stored, self._n_decoded = [], 0
         for t in range(self.n_rounds):
             for _ in range(K):
                 tree = next(given if t in used else other)
@@ -177,7 +195,7 @@ class TreeEnsemble(Ensemble):
                     by_node = np.zeros(len(tree["left_children"]), dtype=np.float32)
                     by_node[leaves(tree)] = next(values)
                     tree = with_leaf_values(tree, by_node)
-                self._trees.append(tree)
+                self._stored.append(tree)
         self._forget_boosters()
         self._check_agreement(native)
 

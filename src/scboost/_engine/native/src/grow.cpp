@@ -11,10 +11,11 @@ namespace scb {
 namespace {
 
 constexpr std::size_t kChunk = 1 << 16;   // samples whose sums are added up by one task
-constexpr std::size_t kBlock = 1 << 14;   // samples whose sum is added to that of the others at once
+constexpr std::uint32_t kBlock = 1 << 14;  // samples whose sum is added to that of the others at once
 constexpr std::size_t kAhead = 16;        // samples that are prefetched ahead
 constexpr double kRounding = 1e-14;       // share of all Hessians that may be rounding of a difference of sums
 constexpr std::uint32_t kFewest = 48;     // largest node for which a histogram never pays
+constexpr int kCommon = 20;               // exponents of gradients and Hessians that need no unit of their own
 // Work, in sums to be updated, from which other threads are woken up.
 constexpr double kThreaded = 2e5;
 
@@ -93,11 +94,18 @@ class Growth {
  public:
   Growth(const Bins& bins, const Parameters& parameters, Workspace& work, std::uint64_t seed, Pool* pool,
          std::int32_t* leaf)
-      : bins_(bins), p_(parameters), work_(work), seed_(mix(seed)), pool_(pool), leaf_(leaf) {}
+      : bins_(bins),
+        p_(parameters),
+        penalties_(parameters.penalties),
+        work_(work),
+        seed_(mix(seed)),
+        pool_(pool),
+        leaf_(leaf) {}
 
-  Tree grow(const float* gradient, const float* hessian, const std::vector<std::uint32_t>* features) {
+  template <class T>
+  Tree grow(const T* gradient, const T* hessian, double factor, const std::vector<std::uint32_t>* features) {
     choose_features(features);
-    start(gradient, hessian);
+    start(gradient, hessian, factor);
     if (p_.policy == Policy::symmetric) {
       grow_symmetric();
     } else if (p_.policy == Policy::leaf_wise) {
@@ -190,25 +198,55 @@ class Growth {
 
   // --- samples ----------------------------------------------------------------------------------------------------
 
-  void start(const float* gradient, const float* hessian) {
+  // Reads gradients and Hessians, in units in which float32 holds them, their sums and their gains.
+  template <class T>
+  void start(const T* gradient, const T* hessian, double factor) {
+    const Sum sizes = read(gradient, hessian, factor, 1.0);
+    const double n = static_cast<double>(std::max<std::size_t>(bins_.n, 1));
+    unit_ = unit_of(sizes.g / n);
+    hessian_unit_ = unit_of(sizes.h / n);
+    if (unit_ != 1 || hessian_unit_ != 1) {
+      read(gradient, hessian, factor / unit_, 1 / hessian_unit_);
+      penalties_.reg_lambda /= hessian_unit_;
+      penalties_.min_child_weight /= hessian_unit_;
+      penalties_.reg_alpha /= unit_;
+      penalties_.min_split_loss *= hessian_unit_ / unit_ / unit_;
+      penalties_.max_delta_step *= hessian_unit_ / unit_;
+    }
+    Node& root = nodes_[0];
+    floor_ = std::max({penalties_.min_child_weight, kRounding * root.sum.h, std::numeric_limits<double>::min()});
+    const Rule rule = rule_of(root);
+    root.gain = rule.gain(root.sum);
+    root.weight = rule.weight(root.sum);
+    restrict(root, 0);
+  }
+
+  // Makes the root of the samples that count; returns the sums of absolute gradients and of Hessians.
+  template <class T>
+  Sum read(const T* gradient, const T* hessian, double factor, double hessian_factor) {
+    const T f = static_cast<T>(factor), fh = static_cast<T>(hessian_factor);
     const std::size_t n = bins_.n;
     std::uint32_t* rows = work_.rows.reserve(n);
     Pair* pairs = work_.pairs.reserve(n);
     work_.other_rows.reserve(n);
     work_.other_pairs.reserve(n);
     std::uint32_t count = 0;
-    Sum total;
-    for (std::size_t first = 0; first < n; first += kBlock) {
+    Sum sizes, total;
+    for (std::size_t i = 0; i < n; ++i) {
+      const T g = f * gradient[i], h = fh * hessian[i];
+      const Pair p{static_cast<float>(g), static_cast<float>(h)};
+      rows[count] = static_cast<std::uint32_t>(i);
+      pairs[count] = p;
+      const bool counts = !(p.g == 0.0f && p.h == 0.0f);
+      count += counts;
+      leaf_[i] = counts ? 0 : -1;
+      sizes.g += std::abs(static_cast<double>(g));
+      sizes.h += static_cast<double>(h);
+    }
+    for (std::uint32_t first = 0; first < count; first += kBlock) {
       Sum sum;
-      for (std::size_t i = first; i < std::min(n, first + kBlock); ++i) {
-        const Pair p{gradient[i], hessian[i]};
-        rows[count] = static_cast<std::uint32_t>(i);
-        pairs[count] = p;
-        const bool counts = !(p.g == 0.0f && p.h == 0.0f);
-        count += counts;
-        leaf_[i] = counts ? 0 : -1;
-        sum.add(p);
-      }
+      const std::uint32_t last = std::min(count, first + kBlock);
+      for (std::uint32_t i = first; i < last; ++i) sum.add(pairs[i]);
       total = total + sum;
     }
     all_active_ = count == n;
@@ -217,14 +255,18 @@ class Growth {
     Node& root = nodes_[0];
     root.end = count;
     root.sum = total;
-    floor_ = std::max({p_.penalties.min_child_weight, kRounding * total.h, std::numeric_limits<double>::min()});
-    const Rule rule = rule_of(root);
-    root.gain = rule.gain(total);
-    root.weight = rule.weight(total);
-    restrict(root, 0);
+    return sizes;
   }
 
-  Rule rule_of(const Node& node) const { return {&p_.penalties, floor_, node.lower, node.upper}; }
+  // A power of two that brings a size near 1; 1 if it is not far from it, or none.
+  static double unit_of(double size) {
+    if (!(size > 0) || !std::isfinite(size)) return 1;
+    int exponent;
+    std::frexp(size, &exponent);
+    return std::abs(exponent) <= kCommon ? 1.0 : std::ldexp(1.0, exponent);
+  }
+
+  Rule rule_of(const Node& node) const { return {&penalties_, floor_, node.lower, node.upper}; }
 
   // Which codes of the split feature go left.
   std::vector<std::uint8_t> table_of(const Split& split) const {
@@ -285,7 +327,7 @@ class Growth {
   // --- nodes ------------------------------------------------------------------------------------------------------
 
   bool splits(const Node& node) const {
-    return node.split.kind != Kind::none && !(node.loss_change < p_.penalties.min_split_loss) &&
+    return node.split.kind != Kind::none && !(node.loss_change < penalties_.min_split_loss) &&
            (p_.max_depth == 0 || node.depth < p_.max_depth);
   }
 
@@ -611,9 +653,9 @@ class Growth {
 
   void search(const Node& node, const Entries& e, std::uint32_t feature, Split& best) const {
     const Rule rule = rule_of(node);
-    if (!p_.penalties.plain()) {
+    if (!penalties_.plain()) {
       search_with(BoundedScore(rule, p_.monotone.empty() ? 0 : p_.monotone[feature]), rule, node, e, feature, best);
-    } else if (p_.penalties.reg_alpha != 0) {
+    } else if (penalties_.reg_alpha != 0) {
       search_with(PlainScore<true>(rule, 0), rule, node, e, feature, best);
     } else {
       search_with(PlainScore<false>(rule, 0), rule, node, e, feature, best);
@@ -835,7 +877,7 @@ class Growth {
     const Rule rule = rule_of(node);
     const BoundedScore score(rule, p_.monotone.empty() ? 0 : p_.monotone[feature]);
     const auto value = [&](Sum left, Sum right) {
-      return score.valid(left, right) ? score(left, right) - node.gain - p_.penalties.min_split_loss : 0.0;
+      return score.valid(left, right) ? score(left, right) - node.gain - penalties_.min_split_loss : 0.0;
     };
     const Feature& f = bins_.features[feature];
     if (!order.empty()) {
@@ -909,6 +951,7 @@ class Growth {
 
   Tree finish() {
     Tree tree;
+    tree.n_features = bins_.d;
     const std::size_t count = nodes_.size();
     const std::uint32_t* rows = work_.rows.data();
     std::vector<std::int32_t> place(count, -1);
@@ -944,15 +987,15 @@ class Growth {
     const bool inner = node.left >= 0;
     const Split& split = node.split;
     const bool categorical = inner && split.kind != Kind::numeric;
-    const float weight = to_float(node.weight);
+    const float weight = to_float(node.weight * (unit_ / hessian_unit_));
     tree.left_children.push_back(node.left);
     tree.right_children.push_back(node.right);
     tree.parents.push_back(node.parent);
     tree.split_indices.push_back(inner ? static_cast<std::int32_t>(split.feature) : 0);
     tree.default_left.push_back(inner && split.default_left);
     tree.base_weights.push_back(weight);
-    tree.loss_changes.push_back(inner ? to_float(node.loss_change) : 0.0f);
-    tree.sum_hessian.push_back(to_float(node.sum.h));
+    tree.loss_changes.push_back(inner ? to_float(node.loss_change * (unit_ / hessian_unit_ * unit_)) : 0.0f);
+    tree.sum_hessian.push_back(to_float(node.sum.h * hessian_unit_));
     tree.split_type.push_back(categorical);
     if (!inner) {
       tree.split_conditions.push_back(weight);
@@ -978,6 +1021,7 @@ class Growth {
 
   const Bins& bins_;
   const Parameters& p_;
+  Penalties penalties_;  // in the units of the tree
   Workspace& work_;
   const std::uint64_t seed_;
   Pool* const pool_;
@@ -989,7 +1033,7 @@ class Growth {
   std::size_t n_slots_ = 0, n_codes_ = 0;
   std::uint32_t few_ = kFewest;  // largest node without a histogram
   bool samples_inside_ = false, all_active_ = true;
-  double floor_ = 0;
+  double floor_ = 0, unit_ = 1, hessian_unit_ = 1;
 };
 
 }  // namespace
@@ -997,7 +1041,8 @@ class Growth {
 Grower::Grower(const Bins& b, Parameters p) : bins(b), parameters(std::move(p)) {}
 Grower::~Grower() = default;
 
-Tree Grower::grow(const float* gradient, const float* hessian, std::uint64_t seed,
+template <class T>
+Tree Grower::grow(const T* gradient, const T* hessian, double factor, std::uint64_t seed,
                   const std::vector<std::uint32_t>* features, Pool* pool, std::int32_t* leaf) {
   std::unique_ptr<Workspace> work;
   {
@@ -1008,10 +1053,15 @@ Tree Grower::grow(const float* gradient, const float* hessian, std::uint64_t see
     }
   }
   if (!work) work = std::make_unique<Workspace>();
-  Tree tree = Growth(bins, parameters, *work, seed, pool, leaf).grow(gradient, hessian, features);
+  Tree tree = Growth(bins, parameters, *work, seed, pool, leaf).grow(gradient, hessian, factor, features);
   std::lock_guard<std::mutex> lock(mutex_);
   free_.push_back(std::move(work));
   return tree;
 }
+
+template Tree Grower::grow(const float*, const float*, double, std::uint64_t, const std::vector<std::uint32_t>*, Pool*,
+                           std::int32_t*);
+template Tree Grower::grow(const double*, const double*, double, std::uint64_t, const std::vector<std::uint32_t>*,
+                           Pool*, std::int32_t*);
 
 }  // namespace scb

@@ -33,6 +33,7 @@ struct Tree {
   std::vector<std::int32_t> categories, categories_nodes;
   std::vector<std::int64_t> categories_segments, categories_sizes;
   std::vector<std::int32_t> leaves;  // nodes that are leaves, ascending
+  std::size_t n_features = 0;
 };
 
 class Workspace;
@@ -42,11 +43,12 @@ class Grower {
   Grower(const Bins& bins, Parameters parameters);
   ~Grower();
 
-  // Grows a tree on gradients and Hessians of the samples. Samples whose gradient and Hessian are 0 do not count.
+  // Grows a tree on gradients, times a factor, and Hessians of the samples. Samples whose gradient and Hessian are 0 do not count.
   // `features` are those that the tree may use, all if null; `leaf` gets the place of each sample's leaf in
   // Tree::leaves.
-  Tree grow(const float* gradient, const float* hessian, std::uint64_t seed, const std::vector<std::uint32_t>* features,
-            Pool* pool, std::int32_t* leaf);
+  template <class T>
+  Tree grow(const T* gradient, const T* hessian, double factor, std::uint64_t seed,
+            const std::vector<std::uint32_t>* features, Pool* pool, std::int32_t* leaf);
 
   const Bins& bins;
   const Parameters parameters;

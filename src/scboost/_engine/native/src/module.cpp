@@ -100,27 +100,33 @@ std::unique_ptr<scb::Bins> make_bins(const scb::Matrix& X, std::uint32_t max_bin
   return std::make_unique<scb::Bins>(X, max_bin, counts, weight ? weight->data() : nullptr, pool);
 }
 
-nb::dict to_dict(scb::Tree&& tree, std::size_t d) {
+template <class T>
+nb::object copied(std::vector<T> values) {
+  return array(std::move(values));
+}
+
+// The tree as in XGBoost's model document.
+nb::dict to_dict(const scb::Tree& tree) {
   nb::dict out;
   const std::size_t count = tree.left_children.size();
-  out["base_weights"] = array(std::move(tree.base_weights));
-  out["categories"] = array(std::move(tree.categories));
-  out["categories_nodes"] = array(std::move(tree.categories_nodes));
-  out["categories_segments"] = array(std::move(tree.categories_segments));
-  out["categories_sizes"] = array(std::move(tree.categories_sizes));
-  out["default_left"] = array(std::move(tree.default_left));
+  out["base_weights"] = copied(tree.base_weights);
+  out["categories"] = copied(tree.categories);
+  out["categories_nodes"] = copied(tree.categories_nodes);
+  out["categories_segments"] = copied(tree.categories_segments);
+  out["categories_sizes"] = copied(tree.categories_sizes);
+  out["default_left"] = copied(tree.default_left);
   out["id"] = 0;
-  out["left_children"] = array(std::move(tree.left_children));
-  out["loss_changes"] = array(std::move(tree.loss_changes));
-  out["parents"] = array(std::move(tree.parents));
-  out["right_children"] = array(std::move(tree.right_children));
-  out["split_conditions"] = array(std::move(tree.split_conditions));
-  out["split_indices"] = array(std::move(tree.split_indices));
-  out["split_type"] = array(std::move(tree.split_type));
-  out["sum_hessian"] = array(std::move(tree.sum_hessian));
+  out["left_children"] = copied(tree.left_children);
+  out["loss_changes"] = copied(tree.loss_changes);
+  out["parents"] = copied(tree.parents);
+  out["right_children"] = copied(tree.right_children);
+  out["split_conditions"] = copied(tree.split_conditions);
+  out["split_indices"] = copied(tree.split_indices);
+  out["split_type"] = copied(tree.split_type);
+  out["sum_hessian"] = copied(tree.sum_hessian);
   nb::dict parameters;
   parameters["num_deleted"] = "0";
-  parameters["num_feature"] = std::to_string(d);
+  parameters["num_feature"] = std::to_string(tree.n_features);
   parameters["num_nodes"] = std::to_string(count);
   parameters["size_leaf_vector"] = "1";
   out["tree_param"] = parameters;
@@ -168,7 +174,8 @@ nb::object compact(const std::int32_t* leaf, std::size_t n) {
   return array(std::move(out));
 }
 
-nb::list grow(scb::Grower& grower, const Rows<float>& gradient, const Rows<float>& hessian,
+template <class T>
+nb::list grow(scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessian, double factor,
               const std::vector<std::uint64_t>& seeds, const std::optional<std::vector<std::uint32_t>>& features,
               scb::Pool* pool) {
   const std::size_t K = gradient.shape(0), n = grower.bins.n;
@@ -182,7 +189,7 @@ nb::list grow(scb::Grower& grower, const Rows<float>& gradient, const Rows<float
   {
     nb::gil_scoped_release release;
     const auto one = [&](std::size_t k, scb::Pool* inner) {
-      trees[k] = grower.grow(gradient.data() + k * n, hessian.data() + k * n, seeds[k],
+      trees[k] = grower.grow(gradient.data() + k * n, hessian.data() + k * n, factor, seeds[k],
                              features ? &*features : nullptr, inner, leaf.data() + k * n);
     };
     const std::size_t n_threads = pool == nullptr ? 1 : static_cast<std::size_t>(pool->n_threads());
@@ -199,8 +206,10 @@ nb::list grow(scb::Grower& grower, const Rows<float>& gradient, const Rows<float
     nb::object leaves = count <= 256     ? compact<std::uint8_t>(own, n)
                         : count <= 65536 ? compact<std::uint16_t>(own, n)
                                          : compact<std::int32_t>(own, n);
-    nb::object nodes = array(std::move(trees[k].leaves));
-    out.append(nb::make_tuple(to_dict(std::move(trees[k]), grower.bins.d), leaves, nodes));
+    std::vector<float> values;
+    for (const std::int32_t node : trees[k].leaves)
+      values.push_back(trees[k].split_conditions[static_cast<std::size_t>(node)]);
+    out.append(nb::make_tuple(std::move(trees[k]), leaves, array(std::move(values))));
   }
   return out;
 }
@@ -369,6 +378,10 @@ NB_MODULE(_native, m) {
         return array(std::move(codes));
       });
 
+  nb::class_<scb::Tree>(m, "Tree")
+      .def("document", &to_dict)
+      .def("leaves", [](const scb::Tree& tree) { return copied(tree.leaves); });
+
   nb::class_<scb::Grower>(m, "Grower")
       .def(
           "__init__",
@@ -385,7 +398,9 @@ NB_MODULE(_native, m) {
           nb::keep_alive<1, 2>(), "bins"_a, "policy"_a, "max_depth"_a, "max_leaves"_a, "reg_lambda"_a, "reg_alpha"_a,
           "min_child_weight"_a, "min_split_loss"_a, "max_delta_step"_a, "monotone"_a, "interactions"_a, "by_tree"_a,
           "by_level"_a, "by_node"_a, "max_cat_to_onehot"_a, "max_cat_threshold"_a)
-      .def("grow", &grow, "gradient"_a, "hessian"_a, "seeds"_a, "features"_a.none(), "pool"_a.none());
+      .def("grow", &grow<float>, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "factor"_a, "seeds"_a,
+           "features"_a.none(), "pool"_a.none())
+      .def("grow", &grow<double>, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "factor"_a, "seeds"_a, "features"_a.none(), "pool"_a.none());
 
   nb::class_<scb::Forest>(m, "Forest")
       .def_static("make", &make_forest, "trees"_a, "outputs"_a, "n_features"_a, "n_outputs"_a)
