@@ -46,7 +46,7 @@ def on_dask(name, **params):
 
 
 def local(name, **params):
-    return getattr(scboost, name)(n_estimators=8, random_state=0, n_jobs=1, **params)
+    return getattr(scboost, name)(n_estimators=8, random_state=0, n_jobs=1, engine="xgboost", **params)
 
 
 @pytest.mark.parametrize("chunk", [1200, 600, 300, 500])

@@ -97,7 +97,7 @@ def data_of(kind):
 @pytest.mark.parametrize("name", CASES)
 def test_two_workers_fit_the_model_of_one_process(name):
     estimator, kind, weight = CASES[name]
-    estimator = estimator.set_params(n_jobs=1, random_state=0)
+    estimator = estimator.set_params(n_jobs=1, random_state=0, engine="xgboost")
     if estimator.n_estimators == "auto" and name != "selected rounds":
         estimator.set_params(n_estimators=12)
     X, y = data_of(kind)
@@ -129,7 +129,7 @@ def test_two_workers_choose_as_one_process(name, preset):
 @pytest.mark.parametrize("places", [[], [0], [1499], [300, 700, 1100], [0, 750, 750]], ids=str)
 def test_any_number_of_parts_gives_the_same_model(places):
     X, y = rounded()
-    estimator = SCBoostClassifier(n_estimators=10, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=10, n_jobs=1, random_state=0, engine="xgboost")
     alone = estimator.fit(X, y).decision_function(X)
     parts = [Part(X[rows], y[rows]) for rows in cut(len(y), places)]
     np.testing.assert_allclose(fit_shared(estimator, parts)[0].decision_function(X), alone, atol=1e-6)
@@ -137,7 +137,7 @@ def test_any_number_of_parts_gives_the_same_model(places):
 
 def test_the_order_of_rows_and_who_has_them_do_not_matter():
     X, y = rounded()
-    estimator = SCBoostClassifier(**QUICK)
+    estimator = SCBoostClassifier(**QUICK, engine="xgboost")
     order = np.random.default_rng(0).permutation(len(y))
     halves = [Part(X[rows], y[rows]) for rows in np.array_split(order, 2)]
     one, other = fit_shared(estimator, [Part(X, y)])[0], fit_shared(estimator, halves)[0]
@@ -148,7 +148,7 @@ def test_a_worker_may_have_one_class_only():
     X, y = rounded(n_classes=3)
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
-    estimator = SCBoostClassifier(n_estimators=8, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=8, n_jobs=1, random_state=0, engine="xgboost")
     shared, _ = fit_shared(estimator, [Part(X[y == c], np.array(list("abc"))[y[y == c]]) for c in range(3)])
     np.testing.assert_array_equal(shared.classes_, ["a", "b", "c"])
     np.testing.assert_allclose(shared.predict_proba(X), estimator.fit(X, y).predict_proba(X), atol=1e-6)
@@ -157,7 +157,9 @@ def test_a_worker_may_have_one_class_only():
 def test_workers_without_rows_or_with_equal_ones_reach_the_end_together():
     """What varies on some workers only, and rounds until no tree finds a split."""
     X, y = np.array([[1.0], [1], [1], [2], [2], [2]]), np.array([0, 0, 0, 1, 1, 1])
-    model = SCBoostClassifier(n_estimators=30, learning_rate=0.5, min_child_weight=0.5, n_jobs=1, random_state=0)
+    model = SCBoostClassifier(
+        n_estimators=30, learning_rate=0.5, min_child_weight=0.5, n_jobs=1, random_state=0, engine="xgboost"
+    )
     alone = clone(model).fit(X, y)
     assert "no tree found a split" in alone.stop_reason_
     found, _ = fit_shared(model, [Part(X[rows], y[rows]) for rows in cut(6, [4, 6])])
@@ -171,7 +173,7 @@ def test_workers_join_their_categories():
     frame = pd.DataFrame(X, columns=list("abcdef"))
     frame["g"] = pd.Series(np.array(["x", "y", "z", "w"], dtype=object)[np.arange(len(y)) // 400])
     frame["h"] = frame["g"].where(frame["g"] == "x", None)  # the second worker has no value of it
-    estimator = SCBoostClassifier(n_estimators=10, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(n_estimators=10, n_jobs=1, random_state=0, engine="xgboost")
     parts = [Part(frame.iloc[rows], y[rows]) for rows in cut(len(y), [420])]
     shared, _ = fit_shared(estimator, parts)
     alone = estimator.fit(frame, y)
@@ -184,7 +186,7 @@ def test_validation_rows_stop_and_weigh():
     X, y = rounded()
     new_X, new_y = rounded(n=700, seed=1)
     for params in ({"learning_rate": 0.5}, {"n_estimators": 10, "weighting": "nonnegative"}):
-        estimator = SCBoostClassifier(n_jobs=1, random_state=0, **params)
+        estimator = SCBoostClassifier(n_jobs=1, random_state=0, engine="xgboost", **params)
         alone = estimator.fit(X, y, X_val=new_X, y_val=new_y)
         parts = [
             Part(X[rows], y[rows], X_val=new_X[held_out], y_val=new_y[held_out])
@@ -198,7 +200,9 @@ def test_validation_rows_stop_and_weigh():
 
 def test_rows_are_held_out_by_content():
     X, y = rounded()
-    estimator = SCBoostClassifier(n_estimators=60, learning_rate=0.5, early_stopping=True, n_jobs=1, random_state=0)
+    estimator = SCBoostClassifier(
+        n_estimators=60, learning_rate=0.5, early_stopping=True, n_jobs=1, random_state=0, engine="xgboost"
+    )
     alone = clone(estimator).fit(X, y)
     assert alone.n_estimators_ < 60
     for places in ([700], [200, 900]):
@@ -252,7 +256,10 @@ def test_resuming_does_not_replace_the_estimator(other, message, tmp_path):
 def test_three_collective_calls_a_round():
     X, y = rounded(n_classes=3)
     parts = [Part(X[rows], y[rows]) for rows in cut(len(y), [600])]
-    traffic = [fit_shared(SCBoostClassifier(n_estimators=n, n_jobs=1, random_state=0), parts)[1] for n in (10, 30)]
+    traffic = [
+        fit_shared(SCBoostClassifier(n_estimators=n, n_jobs=1, random_state=0, engine="xgboost"), parts)[1]
+        for n in (10, 30)
+    ]
     rounds = traffic[1]["rounds"] - traffic[0]["rounds"]
     assert rounds == 20
     assert traffic[1]["calls"] - traffic[0]["calls"] == 3 * rounds
@@ -277,7 +284,7 @@ def test_an_error_of_one_worker_is_the_error_of_all(change, message):
         parts[0] = Part(parts[0].X, parts[0].y, np.ones(600))
     parts[1] = change(parts[1])
     with pytest.raises((ValueError, TypeError), match=message):
-        fit_shared(SCBoostClassifier(n_estimators=3, n_jobs=1, random_state=0), parts)
+        fit_shared(SCBoostClassifier(n_estimators=3, n_jobs=1, random_state=0, engine="xgboost"), parts)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +390,7 @@ def test_a_loss_of_the_users_starts_at_the_mean_of_what_workers_ask_for():
         def initial_score(self, y, sample_weight):
             return np.array([np.median(y)])
 
-    estimator = SCBoostRegressor(loss=Own(), n_estimators=4, n_jobs=1, random_state=0)
+    estimator = SCBoostRegressor(loss=Own(), n_estimators=4, n_jobs=1, random_state=0, engine="xgboost")
     rows = cut(len(y), [100])
     shared, _ = fit_shared(estimator, [Part(X[r], y[r]) for r in rows])
     expected = np.average([np.median(y[r]) for r in rows], weights=[len(r) for r in rows])

@@ -126,9 +126,9 @@ def test_more_workers_than_one_are_refused():
         NativeEngine(binned(make()[0], max_bin=16), GrowthOptions(), context=Context(communicator=Two()), pool=Pool(1))
 
 
-@pytest.mark.parametrize("changes", [{}, {"in_batches": True}, {"n_workers": 2}, {"device": "cuda"}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"in_batches": True}, {"distributed": True}, {"device": "cuda"}], ids=str)
 def test_auto_takes_the_kernels_where_they_can_be_used(changes):
-    given = {"in_batches": False, "n_workers": 1, "device": "cpu", **changes}
+    given = {"in_batches": False, "distributed": False, "device": "cpu", **changes}
     assert engine_name("auto", **given) == ("xgboost" if changes else "native")
     assert engine_name("xgboost", **given) == "xgboost"
     if changes:
@@ -138,7 +138,7 @@ def test_auto_takes_the_kernels_where_they_can_be_used(changes):
 
 def test_without_the_kernels_auto_is_xgboost_and_native_a_clear_error(monkeypatch):
     monkeypatch.setattr(factory, "is_available", lambda: False)
-    given = {"in_batches": False, "n_workers": 1, "device": "cpu"}
+    given = {"in_batches": False, "distributed": False, "device": "cpu"}
     assert engine_name("auto", **given) == "xgboost"
     with pytest.raises(ImportError, match="make native"):
         engine_name("native", **given)

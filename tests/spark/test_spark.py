@@ -68,7 +68,7 @@ def found(model, data, column):
 
 
 def fit_local(name, y, weight=None, X=X, **params):
-    return getattr(scboost, name)(**{**PARAMS, **params}, n_jobs=1).fit(X, y, weight)
+    return getattr(scboost, name)(**{**PARAMS, **params}, n_jobs=1, engine="xgboost").fit(X, y, weight)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -155,7 +155,7 @@ def test_validation_rows_stop(spark):
     estimator = SCBoostClassifier(
         num_workers=2, weightCol="w", validationIndicatorCol="held_out", learning_rate=0.5, random_state=0
     )
-    expected = scboost.SCBoostClassifier(learning_rate=0.5, random_state=0, n_jobs=1).fit(
+    expected = scboost.SCBoostClassifier(learning_rate=0.5, random_state=0, n_jobs=1, engine="xgboost").fit(
         *(a[~held_out] for a in (X, Y, WEIGHT)),
         **{f"{n}_val": a[held_out] for n, a in {"X": X, "y": Y, "sample_weight": WEIGHT}.items()},
     )

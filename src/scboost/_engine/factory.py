@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def engine_name(
-    asked: Literal["auto", "native", "xgboost"], *, in_batches: bool, n_workers: int, device: str
+    asked: Literal["auto", "native", "xgboost"], *, in_batches: bool, distributed: bool, device: str
 ) -> EngineName:
     """Return the engine of a fit.
 
@@ -32,14 +32,14 @@ def engine_name(
         the fit; "auto" takes XGBoost there.
     in_batches : bool
         Whether the training set is given in batches.
-    n_workers : int
-        Number of workers that share the fit.
+    distributed : bool
+        Whether workers of a cluster share the fit; one worker, too, so that its trees are those of several.
     device : str
         The parameter ``device``.
     """
     obstacles = {
         "X is given in batches": in_batches,
-        f"the fit has {n_workers} workers": n_workers > 1,
+        "the fit is distributed": distributed,
         f"device={device!r}": device != "cpu",
     }
     found = [text for text, holds in obstacles.items() if holds]

@@ -41,7 +41,7 @@ from scboost._estimators.intake import (
 from scboost._estimators.metric import Metric
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.resuming import Identity, Resumable, check_base
-from scboost._runtime.communicator import Communicator, agreed
+from scboost._runtime.communicator import Communicator, SingleProcess, agreed
 from scboost._runtime.context import Context
 from scboost._runtime.signals import interrupts_held, interrupts_raised
 from scboost._runtime.storage import IN_MEMORY, Storage
@@ -264,10 +264,10 @@ class FitMixin(ABC):
     def _engine_name(self, given: FitArguments, context: Context) -> EngineName:
         """Return the engine of the fit."""
         in_batches = isinstance(given.X, OpenBatches)
-        workers, asked = context.communicator.size, self.engine
+        distributed, asked = not isinstance(context.communicator, SingleProcess), self.engine
         if asked == "auto" and self.warm_start and self._resumable is not None:  # trees of one kind in one model
             asked = self._resumable.identity.engine or asked
-        return engine_name(asked, in_batches=in_batches, n_workers=workers, device=self.device)
+        return engine_name(asked, in_batches=in_batches, distributed=distributed, device=self.device)
 
     def _input_rules(self) -> InputRules:
         allowed = self.__sklearn_tags__().input_tags
