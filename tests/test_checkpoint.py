@@ -170,7 +170,7 @@ def test_other_parameters_are_refused(tmp_path):
 
 def test_another_version_of_xgboost_is_refused_unless_asked_for(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "model", every=5)
-    whole = fit("binary", callbacks=[checkpoint])
+    whole = fit("binary", callbacks=[checkpoint], engine="xgboost")
     now = xgb.__version__
     monkeypatch.setattr(xgb, "__version__", "3.9.0")
     with pytest.raises(ValueError, match=f"was written with XGBoost {now}; the installed version is 3.9.0"):

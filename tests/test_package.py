@@ -16,6 +16,7 @@ import import_graph
 import scboost
 import scboost.losses
 import scboost.plotting
+from scboost._engine.native import is_available
 
 
 def run(code):
@@ -65,12 +66,57 @@ from scboost import SCBoostClassifier
 """
 
 
-def test_without_xgboost_the_error_names_the_extras():
-    done = run(WITHOUT_XGBOOST.format("SCBoostClassifier().fit([[0.0], [1.0]] * 5, [0, 1] * 5)"))
-    last = done.stderr.strip().splitlines()[-1]
+WITHOUT_KERNELS = """
+from scboost._engine import factory
+factory.is_available = lambda: False
+"""
+
+
+@pytest.mark.parametrize("kernels", ["", WITHOUT_KERNELS])
+def test_without_xgboost_an_error_names_the_extras(kernels):
+    engine = "auto" if kernels else "xgboost"
+    code = f"{kernels}\nSCBoostClassifier(engine={engine!r}).fit([[0.0], [1.0]] * 5, [0, 1] * 5)"
+    last = run(WITHOUT_XGBOOST.format(code)).stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError")
     assert "scboost[cpu]" in last
     assert "scboost[gpu]" in last
+    assert ("make native" in last) == bool(kernels)  # either fix
+
+
+EVERYTHING_WITHOUT_XGBOOST = """
+import numpy as np, pathlib, scboost, tempfile
+from scboost import Checkpoint, SCBoostRegressor, load_model
+from scboost.diagnostics import prune, redundancy_report
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 4))
+folder = pathlib.Path(tempfile.mkdtemp())
+for cls, y in [(SCBoostClassifier, (X[:, 0] > 0).astype(int)), (SCBoostClassifier, np.digitize(X[:, 0], [-.5, .5])),
+               (SCBoostRegressor, X[:, 0] * X[:, 1])]:
+    checkpoint = Checkpoint(folder / "checkpoint", every=4)
+    given = {"learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
+    model = cls(n_estimators=8, callbacks=[checkpoint], **given).fit(X, y)
+    assert model.engine_ == "native"
+    for name in ("model.ubj", "model.json"):
+        model.save_model(folder / name)
+        assert np.array_equal(load_model(folder / name).predict(X), model.predict(X))
+    assert np.array_equal(checkpoint.load().fit(X, y).predict(X), model.predict(X))
+    cls(n_estimators=3, **given).fit(X, y, init_model=model)
+    raw = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    np.testing.assert_allclose(model.shap_values(X).sum(axis=-1), raw, atol=1e-5)
+    redundancy_report(model, X)
+    prune(model, X, y, max_trees=4)
+    model.compress(X, max_trees=4)
+    model.apply(X), model.feature_importances_, list(model.staged_predict(X))
+    scboost.export_c(model)
+cls(n_iter_no_change=4, cv=3, **given).fit(X, y)
+assert "xgboost" not in [name for name, module in sys.modules.items() if module is not None]
+"""
+
+
+@pytest.mark.skipif(not is_available(), reason="needs the compiled kernels")
+def test_one_machine_does_not_need_xgboost():
+    done = run(WITHOUT_XGBOOST.format(EVERYTHING_WITHOUT_XGBOOST))
+    assert done.returncode == 0, done.stderr
 
 
 def test_another_learner_does_not_need_xgboost():
@@ -227,6 +273,7 @@ def test_public_methods_of_the_classifier():
         "best_iteration_",
         "categorical_splits_",
         "classes_",
+        "engine_",
         "estimators_",
         "feature_importances_",
         "feature_names_in_",

@@ -17,8 +17,9 @@ def import_xgboost() -> Any:
         import xgboost as xgb
     except ImportError as error:
         raise ImportError(
-            "scboost grows its trees with XGBoost, which is not installed. Install one of the extras: "
-            "`pip install 'scboost[cpu]'` (small, CPU only) or `pip install 'scboost[gpu]'`."
+            "This needs XGBoost, which is not installed. Install one of the extras: "
+            "`pip install 'scboost[cpu]'` (small, CPU only) or `pip install 'scboost[gpu]'`. Fits in memory on one "
+            "machine, predictions, files and diagnostics work without it where the compiled kernels are installed."
         ) from error
     if not _LOWEST <= version(xgb.__version__) < _TOO_HIGH:
         lowest, too_high = (".".join(map(str, bound)) for bound in (_LOWEST, _TOO_HIGH))
@@ -48,6 +49,15 @@ def usable_threads(n_threads: int) -> int:
     for them forever. Results do not depend on it.
     """
     return 1 if _forked_after_import else n_threads
+
+
+def installed_version() -> str:
+    """Return the version of XGBoost; empty if it is not installed."""
+    try:
+        import xgboost as xgb
+    except ImportError:
+        return ""
+    return str(xgb.__version__)
 
 
 def version(text: str) -> tuple[int, ...]:

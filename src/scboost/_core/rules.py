@@ -20,7 +20,7 @@ def check_parameters(p: Parameters) -> None:
                 f"callbacks must be functions of the estimator, got {callback!r}; callbacks of other libraries and "
                 "learning-rate schedules are not supported."
             )
-        if getattr(callback, "__module__", "").startswith(("xgboost", "lightgbm", "catboost")):
+        if (getattr(callback, "__module__", None) or "").startswith(("xgboost", "lightgbm", "catboost")):
             raise TypeError(
                 f"{callback!r} is a callback of another library; pass a function of the estimator. Learning-rate "
                 "schedules are not supported: learning_rate is the same in every round."

@@ -15,6 +15,12 @@ from scboost._engine.interface import Engine, EngineName, TreeOptions
 from scboost._engine.native import MISSING, is_available
 from scboost._runtime.context import Context
 from scboost._runtime.threads import thread_count
+from scboost._xgboost import installed_version
+
+NEITHER = (
+    "Trees are grown by the compiled kernels of scboost or by XGBoost, and neither is installed. For XGBoost: `pip "
+    "install 'scboost[cpu]'` (small, CPU only) or `pip install 'scboost[gpu]'`."
+)
 
 if TYPE_CHECKING:
     from scboost._engine.native.trees import BinnedData, Pool
@@ -144,6 +150,8 @@ class EngineFactory:
     def _make_xgboost(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
         from scboost._engine.xgboost.engine import XGBoostEngine
 
+        if not is_available() and not installed_version():
+            raise ImportError(f"{NEITHER} {MISSING}")
         spec = self._spec
         params: dict[str, Any] = {
             "max_leaves": options.max_leaves or 0,

@@ -22,13 +22,13 @@ from scboost._core.history import History, SpectralProjector
 from scboost._core.loop import Settings, State
 from scboost._core.losses import Loss
 from scboost._core.training import Training
-from scboost._engine.interface import TreeOptions
+from scboost._engine.interface import EngineName, TreeOptions
 from scboost._model.file import from_document, parse, to_document
 from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, pack, unpack, untrusted
 from scboost._model.resuming import Identity, Resumable
 from scboost._version import __version__
-from scboost._xgboost import import_xgboost
+from scboost._xgboost import installed_version
 
 _FIRST_LINE = b"scboost checkpoint 1\n"
 _LOG = ("loss", "validation_loss", "components", "energy_kept", "energy_removed", "shift", "scale")
@@ -69,7 +69,7 @@ def to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resum
                 arrays["weight"] = parts["_weight"]
             histories.append({name: parts[name] for name in ("capacity", "_appended", "_in_gram")})
     about = {
-        "versions": _versions(),
+        "versions": _versions(resumable.identity.engine),
         "settings": pack(dataclasses.asdict(training.settings)),
         "log": {name: pack(np.array(getattr(training, name), dtype=np.float64)) for name in _LOG},
         "last_loss": pack(float(training.last_loss)),
@@ -170,15 +170,16 @@ def _bytes(data: bytes) -> npt.NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)
 
 
-def _versions() -> dict[str, str]:
-    return {"scboost": __version__, "XGBoost": import_xgboost().__version__}
+def _versions(engine: EngineName | None) -> dict[str, str]:
+    """Return the versions on which the trees of an engine depend."""
+    return {"scboost": __version__} if engine == "native" else {"scboost": __version__, "XGBoost": installed_version()}
 
 
 def _check_versions(stored: dict[str, str]) -> None:
-    for name, now in _versions().items():
+    for name, now in _versions(None if "XGBoost" in stored else "native").items():
         if stored[name] != now:
             raise ModelFileError(
-                f"was written with {name} {stored[name]!s:.40}; the installed version is {now}, whose remaining rounds "
-                f"could differ from those of an uninterrupted fit. Install {name} {stored[name]!s:.40}, or pass "
+                f"was written with {name} {stored[name]!s:.40}; the installed version is {now or None}, whose remaining "
+                f"rounds could differ from those of an uninterrupted fit. Install {name} {stored[name]!s:.40}, or pass "
                 "other_versions=True to load()."
             )

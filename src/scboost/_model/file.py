@@ -32,7 +32,7 @@ from scboost._model.fitted import FittedModel, Selection, new_ensemble
 from scboost._model.json_text import read_text
 from scboost._model.packing import NUMERIC, ModelFileError, float64, pack, require, unpack, untrusted
 from scboost._version import __version__
-from scboost._xgboost import import_xgboost
+from scboost._xgboost import installed_version
 
 SCHEMA = 2
 _OWN, _CHECKSUM = "scboost", "scboost_checksum"
@@ -79,7 +79,7 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     own = {
         "schema": SCHEMA,
         "scboost": __version__,
-        "xgboost": import_xgboost().__version__,
+        "xgboost": installed_version(),
         "parameters": _pack_parameters(parameters),
         "columns": _pack_categories(model.encoder),
         "sparse": model.encoder.sparse,

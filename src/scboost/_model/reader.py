@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scboost._engine.native import is_available
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model.fitted import FittedModel
 from scboost.diagnostics import EnsembleReader, read_ensemble
@@ -32,6 +33,14 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
     if not isinstance(ensemble, TreeEnsemble):
         return by_learner
     # Without the intercept, which takes digits from float32 leaves, and without the rounds of weight 0.
+    if is_available():
+        n_trees = len(ensemble.kept) * ensemble.n_outputs
+        return replace(
+            by_learner,
+            fill=lambda X, out: np.copyto(out, ensemble.weighted_trees(model.encode(X), n_threads).T),
+            column_weights=np.ones(n_trees),
+            centers=np.zeros(n_trees),
+        )
     native = read_ensemble(ensemble.centred_booster(n_threads))
     return replace(
         by_learner,

@@ -12,7 +12,7 @@ from scipy import sparse, special
 from scboost._arrays import FloatArray, IntArray, Paged
 from scboost._engine.ensemble import Ensemble
 from scboost._engine.interface import Learner, StoredTree
-from scboost._engine.native import is_available, pool_for
+from scboost._engine.native import MISSING, is_available, pool_for
 from scboost._model.document import Document, Table, Tree, constant, leaves, scaled, with_leaf_values
 from scboost._model.structure import check_covers
 from scboost._xgboost import import_xgboost, usable_threads
@@ -316,6 +316,13 @@ class TreeEnsemble(Ensemble):
         shares = shares.reshape(matrix.num_row(), self.n_outputs, -1).astype(np.float64)
         shares[:, :, -1] += self.intercept
         return np.asarray(shares)
+
+    def weighted_trees(self, X: Any, n_jobs: int = 1) -> FloatArray:
+        """Return the weighted value of each tree of the native model, of shape (n_trees, n), by the kernels."""
+        predictor = self._prepared()
+        if predictor is None:
+            raise ImportError(MISSING)
+        return predictor.tree_values(X, pool_for(n_jobs, X.shape[0] * predictor.n_trees))
 
     def leaf_nodes(self, X: Any, n_jobs: int = 1) -> IntArray:
         """Node of each sample in each tree of the native model, of shape (n, n_trees)."""
