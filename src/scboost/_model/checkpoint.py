@@ -179,7 +179,7 @@ def _check_versions(stored: dict[str, str]) -> None:
     for name, now in _versions(None if "XGBoost" in stored else "native").items():
         if stored[name] != now:
             raise ModelFileError(
-                f"was written with {name} {stored[name]!s:.40}; the installed version is {now or None}, whose remaining "
-                f"rounds could differ from those of an uninterrupted fit. Install {name} {stored[name]!s:.40}, or pass "
-                "other_versions=True to load()."
+                f"was written with {name} {stored[name]!s:.40}; the installed version is {now or None}, with which "
+                f"the remaining rounds could differ from those of an uninterrupted fit. Install {name} "
+                f"{stored[name]!s:.40}, or pass other_versions=True to load()."
             )
