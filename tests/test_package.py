@@ -262,6 +262,7 @@ def test_public_methods_of_the_classifier():
         "predict",
         "predict_proba",
         "predict_set",
+        "prediction_uncertainty",
         "save_model",
         "score",
         "shap_values",

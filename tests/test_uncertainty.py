@@ -282,6 +282,39 @@ def test_classifier_sets_on_real_data():
     assert fast.calibrate(X[test], y[test]).predict_set(X[test]).shape == (269, 2)
 
 
+# --- data and model ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classifies", [False, True])
+def test_model_part_is_larger_where_there_were_no_training_samples(classifies, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    X = X[(np.abs(X) > 0.5).any(axis=1)]  # a hole in the middle
+    f = np.sin(4 * X[:, 0]) + np.cos(4 * X[:, 1])
+    y = f + 0.1 * rng.normal(size=len(X))
+    cls = SCBoostClassifier if classifies else SCBoostRegressor
+    model = cls(engine="auto", preset="best", random_state=0, n_jobs=1).fit(X, (y > 0.5) if classifies else y)
+    aleatoric, epistemic = model.prediction_uncertainty(X)
+    hole = model.prediction_uncertainty(rng.uniform(-0.4, 0.4, size=(400, 2)))
+    assert (aleatoric >= 0).all()
+    assert (epistemic >= 0).all()
+    assert hole.epistemic.mean() > 1.5 * epistemic.mean()
+    model.save_model(tmp_path / "model.ubj")
+    again = load_model(tmp_path / "model.ubj").prediction_uncertainty(X)
+    np.testing.assert_array_equal(again, (aleatoric, epistemic))
+    single = cls(n_estimators=3).fit(X, (y > 0.5) if classifies else y)
+    with pytest.raises(ValueError, match="preset='best'"):
+        single.prediction_uncertainty(X)
+
+
+def test_members_average_to_the_model():
+    X, y = noisy(300)
+    params = {"engine": "auto", "n_estimators": 20, "weighting": "nonnegative", "weighting_data": "fold_average"}
+    model = SCBoostRegressor(**params, random_state=0).fit(X, y)._fitted
+    scores = np.mean([*model._member_scores(model.encode(X), 1)], axis=0)
+    np.testing.assert_allclose(scores, model.raw_scores(X, 1), rtol=1e-5)
+
+
 # --- files -----------------------------------------------------------------------------------------------------------
 
 

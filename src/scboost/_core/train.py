@@ -323,6 +323,7 @@ def _averaged(trainings: list[Training], weights: Weights | None, options: TreeO
         shift = 0.0 if weights is None else weights.intercept
         own.reweight(own.weights * factors[:, None] / len(trainings), (own.intercept + shift) / len(trainings))
     first = trainings[0]
+    first.members = [training.ensemble.n_rounds for training in trainings]
     for training in trainings[1:]:
         first.ensemble.extend(training.ensemble)
     used = tuple(np.flatnonzero(first.ensemble.gains()).tolist()) if options.features else ()
@@ -339,6 +340,7 @@ def _joined(full: Training, averaged: Training) -> Training:
         ensemble = training.ensemble
         ensemble.reweight(ensemble.weights / 2, ensemble.intercept / 2)
     full.ensemble.extend(averaged.ensemble)
+    full.members = averaged.members
     if averaged.options.features:
         full.options = replace(full.options, features=tuple(np.flatnonzero(full.ensemble.gains()).tolist()))
     return full

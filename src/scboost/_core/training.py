@@ -49,6 +49,8 @@ class Training:
         Factor of all learners, estimated out of fold and applied after the last round; empty for 1.
     baseline : mapping of str to ndarray
         What out-of-fold predictions say about the survival functions of the finished model; empty for other losses.
+    members : list of int
+        Number of rounds of each fold model that is part of the ensemble, at its end; empty if there are none.
     conformal : Intervals, LabelSets or None
         What out-of-fold predictions say about the errors of the finished model.
     options : TreeOptions
@@ -74,6 +76,7 @@ class Training:
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
     baseline: Mapping[str, FloatArray] = field(default_factory=dict)
+    members: list[int] = field(default_factory=list)
     conformal: Conformal | None = None
     options: TreeOptions = field(default_factory=TreeOptions)
     without_scores: bool = False

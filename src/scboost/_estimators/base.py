@@ -7,7 +7,7 @@ import html
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,19 @@ def _checked(fit: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate ``fit``: explain unknown arguments, tell scikit-learn's callbacks, validate parameters one by one."""
     decorated: Callable[_P, _R] = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
     return explains_foreign_arguments(decorated)
+
+
+class PredictionUncertainty(NamedTuple):
+    """Uncertainty of predictions; see ``prediction_uncertainty``.
+
+    Attributes
+    ----------
+    aleatoric, epistemic : ndarray of shape (n_samples,)
+        The part of the data, and that of the model.
+    """
+
+    aleatoric: Float64Array
+    epistemic: Float64Array
 
 
 class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[misc]
@@ -494,6 +507,37 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
         self._model = calibrate(self._fitted, X, y, sample_weight, self._n_threads())
         return self
+
+    def prediction_uncertainty(self, X: ArrayLike) -> PredictionUncertainty:
+        """Return how uncertain predictions are because of the data, and because of the model.
+
+        The model part is the disagreement of the fold models of ``preset="best"``. It is large where training samples
+        are few, and vanishes with more of them; the data part does not.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        PredictionUncertainty
+            ``aleatoric`` and ``epistemic``, each of shape (n_samples,). For regression, in squared units of y: the mean
+            squared out-of-fold error at similar predictions, and the variance of the fold models' predictions. For
+            classification, in nats: the mean entropy of the fold models' probabilities, and the entropy of their mean
+            less that (the mutual information of label and model).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from scboost import SCBoostClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = SCBoostClassifier(preset="best", random_state=0).fit(X, y)
+        >>> aleatoric, epistemic = model.prediction_uncertainty(X)
+        >>> bool((epistemic <= aleatoric + epistemic).all())
+        True
+        """
+        return PredictionUncertainty(*self._fitted.uncertainty(X, self._n_threads()))
 
     def shap_values(self, X: ArrayLike) -> Float64Array:
         """Return exact TreeSHAP values: how much each feature contributes to the raw score.

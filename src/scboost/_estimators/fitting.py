@@ -447,6 +447,7 @@ def _fitted_model(
         baseline={} if training.interrupted else training.baseline,
         conformal=None if training.stop.is_premature else training.conformal,
         engine=engine,
+        members=tuple(training.members),
     )
     if trained is None:
         return model

@@ -130,6 +130,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "categorical_splits_": selection.categorical_splits,
         "weighting_result_": model.weighting_result,
         "target_name_": model.target_name,
+        "members_": list(model.members) or None,
         "baseline_": dict(model.baseline) or None,
         "engine_": model.engine,
     }
@@ -305,6 +306,7 @@ class _Reader:
             weighting_result=weights,
             target_name=name,
             baseline=_checked_baseline(fitted.get("baseline_", {}), loss),
+            members=_checked_members(fitted.get("members_", []), ensemble),
             conformal=unpack_conformal(self._own["conformal"], loss) if "conformal" in self._own else None,
             engine=engine,
         )
@@ -409,6 +411,7 @@ _ATTRIBUTES = {
     "target_name_",
     "baseline_",
     "engine_",
+    "members_",
 }
 
 
@@ -426,6 +429,12 @@ def _checked_classes(classes: Any, loss: Loss) -> npt.NDArray[Any] | None:
     require(all(label == label for label in labels), "a class is NaN")  # noqa: PLR0124
     array: npt.NDArray[Any] = classes
     return array
+
+
+def _checked_members(members: Any, ensemble: TreeEnsemble) -> tuple[int, ...]:
+    is_list = isinstance(members, list) and all(type(size) is int and size >= 0 for size in members)
+    require(is_list and sum(members) <= ensemble.n_rounds, f"members_ is {members!r:.80}")
+    return tuple(members)
 
 
 def _checked_log(log: Any) -> dict[str, FloatArray]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from scboost._arrays import ArrayLike, BoolArray, Float64Array, FloatArray, IntArray
 from scboost._core.conformal import Conformal, Intervals, LabelSets, SetMethod
@@ -97,6 +98,8 @@ class FittedModel:
     baseline : mapping of str to ndarray
         What turns the raw scores of a survival model into survival functions; empty for other models, and before the
         end of the fit.
+    members : tuple of int
+        Number of rounds of each fold model that the ensemble ends with; empty if there are none.
     conformal : Intervals, LabelSets or None
         What prediction intervals and label sets need; None without out-of-fold predictions and calibration set.
     engine : {"native", "xgboost"} or None
@@ -117,6 +120,7 @@ class FittedModel:
     weighting_result: Weights | None = None
     target_name: str | None = None
     baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    members: tuple[int, ...] = ()
     conformal: Conformal | None = None
     engine: EngineName | None = None
 
@@ -182,6 +186,35 @@ class FittedModel:
             raise NotCalibratedError("predict_set")
         return self.conformal.contains(self.means(raw), coverage, method, by_class=by_class)
 
+    def uncertainty(self, X: ArrayLike, n_threads: int) -> tuple[Float64Array, Float64Array]:
+        """Return the data part and the model part of the uncertainty of each sample, of shape (n,)."""
+        if len(self.members) < 2:
+            raise ValueError(
+                "prediction_uncertainty compares the fold models of preset='best', which this model does not have."
+            )
+        matrix = self.encode(X)
+        predictions = np.stack([self.means(raw) for raw in self._member_scores(matrix, n_threads)])
+        if self.classes is not None:
+            inner = special.entr(predictions).sum(axis=2).mean(axis=0)
+            return inner, np.maximum(special.entr(predictions.mean(axis=0)).sum(axis=1) - inner, 0.0)
+        if not isinstance(self.conformal, Intervals):
+            raise NotCalibratedError("prediction_uncertainty")
+        scale = self.conformal.scale
+        driver = self.means(np.asarray(self.ensemble.scores(matrix, n_threads), dtype=np.float64))
+        unit = np.ones(len(driver)) if scale is None else scale.at(driver)
+        return self.conformal.noise * unit**2, predictions.var(axis=0)
+
+    def _member_scores(self, matrix: Matrix, n_threads: int) -> Iterator[Float64Array]:
+        """Yield the raw scores of each fold model, of shape (n_outputs, n), from the common intercept."""
+        ensemble, n_members = self.ensemble, len(self.members)
+        first = ensemble.n_rounds - sum(self.members)
+        share = 1 / n_members if first == 0 else 0.5 / n_members  # a model on all samples has the other half
+        for size in self.members:
+            H = ensemble.contributions(matrix, first, first + size, n_jobs=n_threads)
+            added = np.einsum("tk,tkn->kn", ensemble.weights[first : first + size], H.astype(np.float64))
+            yield np.asarray(ensemble.intercept[:, None] + added / share)
+            first += size
+
     def calibrated(self, raw: Float64Array, y: FloatArray, sample_weight: FloatArray | None) -> FittedModel:
         """Return the model with the conformal state of a calibration set."""
         return replace(self, conformal=calibrated(self.loss, raw, y, sample_weight, self.conformal))
@@ -246,7 +279,8 @@ class FittedModel:
         ensemble.select(rounds)
         ensemble.reweight(weights, intercept)
         # The learned weights describe trees that the new model no longer has; its errors are others.
-        return replace(self, ensemble=ensemble, n_rounds=ensemble.n_rounds, weighting_result=None, conformal=None)
+        forgotten = replace(self, weighting_result=None, conformal=None, members=())
+        return replace(forgotten, ensemble=ensemble, n_rounds=ensemble.n_rounds)
 
 
 @runtime_checkable
