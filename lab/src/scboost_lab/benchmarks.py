@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from scboost_lab.comparisons import average
-from scboost_lab.compress_summary import best
+from scboost_lab.compress_summary import best, summary
 from scboost_lab.default_methods import ALL, AT_OWN, BEST, DEFAULT, FAST, N_FOLDS
 from scboost_lab.default_results import StudyResults
 from scboost_lab.page import fill, made_with, table, template, write
@@ -46,6 +46,7 @@ class Compression:
         }
         found = [*rows.values(), *rivals.values()]
         self.sets = [name for name in ALL if not any(np.isnan(values[name]) for values in found)]
+        self.n_folds = min(len(self.students.select(dataset=name, setting="20 trees")) for name in self.sets)
         teacher = self._compressed("20 trees", "teacher_log_loss")
         self.teacher_trees = float(np.mean([self._compressed("20 trees", "teacher_trees")[s] for s in self.sets]))
         self.curves: _Curves = {
@@ -110,6 +111,8 @@ def page_text(results: Path) -> str:
         better_than_xgboost=compressed.better_than_xgboost,
         main=own_table(study),
         behind=study.behind(DEFAULT, "CatBoost"),
+        compressed_folds=f"{compressed.n_folds} of {N_FOLDS}",
+        compress_targets=summary(results / "compress"),
     )
 
 
