@@ -440,7 +440,7 @@ def _fit_on_worker(
 
 
 def __getattr__(name: str) -> object:
-    if name == "SCBoostSurvival":
+    if name in {"SCBoostRanker", "SCBoostSurvival"}:
         raise AttributeError(
             f"scboost.dask has no {name}: its loss compares samples, which must be on one machine. Use scboost.{name}."
         )

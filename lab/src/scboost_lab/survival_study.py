@@ -138,9 +138,8 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
     # Times at which both folds have samples at risk; the metric is not defined outside of the follow-up.
     known = y["time"][test][event[test]]
     low, high = np.quantile(known, [0.1, 0.9])
-    last = min(y["time"][test].max(), y["time"][train].max())
-    times = np.unique(np.linspace(low, min(high, np.nextafter(last, 0)), 50))
     inside = test[y["time"][test] < y["time"][train].max()]
+    times = np.unique(np.linspace(low, min(high, np.nextafter(y["time"][inside].max(), 0)), 50))
     fit, options = METHODS[task.method]
     begun = time.perf_counter()
     risk, survival = fit(X[train], y[train], X[test], **options)

@@ -108,6 +108,19 @@ class TimeLink(LogLink):
     objective = "survival:aft"
 
 
+class RankLink(IdentityLink):
+    """The raw score orders the documents of a query."""
+
+    name = "ranking"
+    objective = "rank:ndcg"
+
+
+class PairwiseRankLink(RankLink):
+    """The raw score orders the documents of a query, learned from pairs."""
+
+    objective = "rank:pairwise"
+
+
 class LogitLink(Link):
     """The raw score is the log-odds of the second of two classes."""
 

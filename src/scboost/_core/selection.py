@@ -284,5 +284,5 @@ class CrossValidation:
             np.concatenate([h.pointwise_loss(t.ensemble) for h, t in zip(m.held_out, m.trainings, strict=True)])
             for m in (before, after)
         )
-        keys, weight = self._samples.keys(self._context)[indices], self._samples.targets(indices).weight
+        keys, weight = self._samples.fold_keys(self._context)[indices], self._samples.targets(indices).weight
         return standard_errors(old - new, keys, weight, self._context.communicator)

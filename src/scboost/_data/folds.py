@@ -110,7 +110,7 @@ def hold_out(
     if min(np.ceil(fraction * size), np.floor((1 - fraction) * size)) < max(n_classes, 1) or min(distinct) < 2:
         raise ValueError(f"{origin} cannot be held out: these, or those that are left, are too few. {advice}")
     held_out = content_sample(
-        samples.keys(context), fraction, class_indices(samples, n_classes), seed, context.communicator
+        samples.fold_keys(context), fraction, class_indices(samples, n_classes), seed, context.communicator
     )
     return samples.take(np.flatnonzero(~held_out)), samples.take(np.flatnonzero(held_out))
 
@@ -162,7 +162,7 @@ def make_folds(
     if smallest < (n_folds if n_used > 1 and all_needed else 2):
         kind = "rows of the rarest class" if n_classes else "rows"
         raise ValueError(f"cv={n_folds} is more than the {smallest} {kind} that differ from each other.")
-    keys, classes = samples.keys(context), class_indices(samples, n_classes)
+    keys, classes = samples.fold_keys(context), class_indices(samples, n_classes)
     fold = content_folds(keys, n_folds, classes, seed, context.communicator)
     sizes = context.communicator.sum(np.bincount(fold, minlength=n_folds).astype(np.float64))
     used = np.flatnonzero(sizes[:n_used])  # with few samples, folds may be empty
@@ -226,7 +226,7 @@ def class_counts(samples: Samples, n_classes: int, communicator: Communicator) -
 
 def count_distinct(samples: Samples, n_classes: int, context: Context) -> list[int]:
     """Count the distinct samples, by class if there are classes; each worker counts its own."""
-    keys = samples.keys(context)
+    keys = samples.fold_keys(context)
     groups = [keys[samples.y == c] for c in range(n_classes)] if n_classes else [keys]
     counts = np.array([len(np.unique(group)) for group in groups], dtype=np.float64)
     return [int(n) for n in context.communicator.sum(counts)]

@@ -25,12 +25,15 @@ class Samples:
         Targets as the loss takes them.
     weight : ndarray of shape (n,) or None
         Sample weights.
+    groups : ndarray of shape (n,) or None
+        Hash of the group of each sample, if folds must keep groups whole.
     """
 
     X: Any
     y: FloatArray
     weight: FloatArray | None
     _keys: Keys | None = field(default=None, repr=False, compare=False)
+    groups: Keys | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -41,11 +44,12 @@ class Samples:
 
     def targets(self, indices: Any) -> Samples:
         """Return some of the samples without their features."""
-        return Samples(None, self.y[indices], None if self.weight is None else self.weight[indices])
+        weight, groups = (None if part is None else part[indices] for part in (self.weight, self.groups))
+        return Samples(None, self.y[indices], weight, groups=groups)
 
     def weighted(self, weight: FloatArray | None) -> Samples:
         """Return the same samples with other weights."""
-        return Samples(self.X, self.y, weight, self._keys)
+        return Samples(self.X, self.y, weight, self._keys, self.groups)
 
     def only(self, indices: IntArray) -> Samples:
         """Return all samples, with weight 0 for those not among the indices."""
@@ -70,6 +74,10 @@ class Samples:
         if self._keys is None:
             self._keys = row_keys(self.X, context.threads, context.storage)
         return self._keys
+
+    def fold_keys(self, context: Context) -> Keys:
+        """Return the keys by which samples are assigned to folds: those of their groups, or of their features."""
+        return self.keys(context) if self.groups is None else self.groups
 
     def forget_keys(self) -> None:
         """Free the memory of the keys; they are computed again if needed."""

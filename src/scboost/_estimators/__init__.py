@@ -1,7 +1,8 @@
 """The scikit-learn estimators: intake -> rows; parameters -> plan; plan and rows -> training -> weighting -> model."""
 
 from scboost._estimators.classifier import SCBoostClassifier
+from scboost._estimators.ranker import SCBoostRanker
 from scboost._estimators.regressor import SCBoostRegressor
 from scboost._estimators.survival import SCBoostSurvival
 
-__all__ = ["SCBoostClassifier", "SCBoostRegressor", "SCBoostSurvival"]
+__all__ = ["SCBoostClassifier", "SCBoostRanker", "SCBoostRegressor", "SCBoostSurvival"]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scboost._core.losses import AFTLoss, HuberLoss, Loss
-from scboost._estimators import SCBoostClassifier, SCBoostRegressor, SCBoostSurvival
+from scboost._estimators import SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
 from scboost._estimators.base import SCBoost
+from scboost._estimators.ranker import named_ranking_loss
 from scboost._estimators.regressor import named_loss
 from scboost._estimators.survival import named_survival_loss
 from scboost._model import file
@@ -21,9 +22,9 @@ from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, require, untrusted
 
 _FORMATS = (".json", ".ubj")
-Estimator = SCBoostClassifier | SCBoostRegressor | SCBoostSurvival
+Estimator = SCBoostClassifier | SCBoostRanker | SCBoostRegressor | SCBoostSurvival
 _CLASSES: dict[str, type[Estimator]] = {
-    cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRegressor, SCBoostSurvival)
+    cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
 }
 
 
@@ -85,6 +86,8 @@ def check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> 
     every = {**_stored_class(model)().get_params(deep=False), **parameters}
     if loss.task == "survival":
         expected = named_survival_loss(every, lambda: loss.scale if isinstance(loss, AFTLoss) else 1.0)
+    elif loss.task == "ranking":
+        expected = named_ranking_loss(every)
     else:
         expected = named_loss(every, lambda: delta)
     if pack_loss(expected) != pack_loss(loss):
@@ -104,7 +107,7 @@ def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> Est
 
     Returns
     -------
-    SCBoostClassifier, SCBoostRegressor or SCBoostSurvival
+    SCBoostClassifier, SCBoostRanker, SCBoostRegressor or SCBoostSurvival
         Fitted. Callbacks are not part of a file.
 
     Raises

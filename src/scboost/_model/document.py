@@ -31,6 +31,18 @@ Table = Sequence[str] | npt.NDArray[np.int64]
 _INT64 = 15  # XGBoost's number for this type in a table of categories
 
 
+# XGBoost's default parameters of a ranking objective, which do not affect predictions.
+_LAMBDARANK = {
+    "lambdarank_bias_norm": "1",
+    "lambdarank_normalization": "1",
+    "lambdarank_num_pair_per_sample": "4294967295",
+    "lambdarank_pair_method": "topk",
+    "lambdarank_score_normalization": "1",
+    "lambdarank_unbiased": "0",
+    "ndcg_exp_gain": "1",
+}
+
+
 @dataclass(frozen=True)
 class Document:
     """An XGBoost model with trees, of the booster ``gbtree`` or ``dart``.
@@ -88,6 +100,8 @@ class Document:
             "multi:softprob": {"softmax_multiclass_param": {"num_class": str(K)}},
             "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
             "survival:cox": {},
+            "rank:ndcg": {"lambdarank_param": _LAMBDARANK},
+            "rank:pairwise": {"lambdarank_param": _LAMBDARANK},
             "survival:aft": {"aft_loss_param": {"aft_loss_distribution": "normal", "aft_loss_distribution_scale": "1"}},
         }
         parameters = {"name": objective, **stated.get(objective, {"reg_loss_param": {"scale_pos_weight": "1"}})}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scboost._core.weighting import Weights
 
 
-_OWNERS: dict[Task, str] = {"regression": "SCBoostRegressor", "survival": "SCBoostSurvival"}
+_OWNERS: dict[Task, str] = {"regression": "SCBoostRegressor", "survival": "SCBoostSurvival", "ranking": "SCBoostRanker"}
 
 
 class NotCalibratedError(ValueError):

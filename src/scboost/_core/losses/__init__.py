@@ -4,6 +4,7 @@ from scboost._core.losses.base import Loss, is_built_in
 from scboost._core.losses.classification import LogisticLoss, SoftmaxLoss
 from scboost._core.losses.positive import GammaLoss, PoissonLoss, TweedieLoss
 from scboost._core.losses.quantile import ExpectileLoss, QuantileLoss, QuantilesLoss
+from scboost._core.losses.ranking import LambdaRankLoss, PairwiseLoss, RankingLoss, XENDCGLoss
 from scboost._core.losses.squared import HuberLoss, SquaredLoss
 from scboost._core.losses.survival import (
     AFTLoss,
@@ -22,15 +23,19 @@ __all__ = [
     "ExtremeAFTLoss",
     "GammaLoss",
     "HuberLoss",
+    "LambdaRankLoss",
     "LogisticAFTLoss",
     "LogisticLoss",
     "Loss",
     "NormalAFTLoss",
+    "PairwiseLoss",
     "PoissonLoss",
     "QuantileLoss",
     "QuantilesLoss",
+    "RankingLoss",
     "SoftmaxLoss",
     "SquaredLoss",
     "TweedieLoss",
+    "XENDCGLoss",
     "is_built_in",
 ]

@@ -26,7 +26,7 @@ MIN_HESSIAN = 1e-16
 # Targets are float32 in the loop, and so are their squares: outside of these ranges they would over- or underflow.
 _TARGET_RANGES = (1e-15, 1e15)
 
-Task = Literal["regression", "survival"]
+Task = Literal["regression", "survival", "ranking"]
 
 
 class Loss(ABC):
@@ -60,7 +60,7 @@ class Loss(ABC):
         Name of the compiled kernel of a built-in loss; empty if there is none.
     separable : bool
         Whether the loss of a sample depends on that sample alone.
-    task : {"regression", "survival"}
+    task : {"regression", "survival", "ranking"}
         What a loss without classes is for, which determines the estimator of a model file.
     """
 

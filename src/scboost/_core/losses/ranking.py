@@ -1,0 +1,215 @@
+"""Losses of rankings: the raw scores of the documents of a query are compared with each other.
+
+Targets have shape (n, 2): the relevance of a document, at least 0, and the number of its query.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from scboost._arrays import BoolArray, FloatArray, IntArray
+from scboost._core.links import PairwiseRankLink, RankLink
+from scboost._core.losses.base import MIN_HESSIAN
+from scboost._core.losses.coupled import CoupledLoss
+from scboost._core.ranking import discounts, gains, ndcg_by_query
+
+_CELLS = 1 << 21  # pairs of documents that are compared at once
+_LARGEST_RELEVANCE = 50  # whose exponential gain, and its sums, float64 holds
+
+
+@dataclass(frozen=True)
+class Block:
+    """Queries of similar size, as rows of matrices of shape (n_queries, size), by descending score.
+
+    Attributes
+    ----------
+    place : ndarray of int
+        Index of the document among the samples.
+    known : ndarray of bool
+        Whether there is a document with weight at this place.
+    score, relevance, weight : ndarray
+        Of the document; the weights of a query have mean 1.
+    """
+
+    place: IntArray
+    known: BoolArray
+    score: FloatArray
+    relevance: FloatArray
+    weight: FloatArray
+
+
+def blocks(y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, width: int) -> Iterator[Block]:
+    """Yield the documents with weight, query by query; ``width`` of them are compared with all of their query."""
+    used = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight > 0)
+    score = raw[0].astype(np.float64)
+    order = used[np.lexsort((-score[used], y[used, 1]))]
+    _, starts, sizes = np.unique(y[order, 1], return_index=True, return_counts=True)
+    padded = np.exp2(np.ceil(np.log2(sizes))).astype(np.intp) if len(sizes) else sizes
+    for size in np.unique(padded):
+        same = np.flatnonzero(padded == size)
+        step = max(_CELLS // int(size * min(size, width)), 1)
+        for first in range(0, len(same), step):
+            part = same[first : first + step]
+            column = np.arange(size)
+            known = column < sizes[part, None]
+            place = order[np.where(known, starts[part, None] + column, starts[part, None])]
+            weight = np.where(known, 1.0 if sample_weight is None else sample_weight[place], 0.0)
+            weight /= weight.sum(axis=1, keepdims=True) / sizes[part, None]
+            yield Block(place, known, np.where(known, score[place], -np.inf), y[place, 0], weight)
+
+
+class RankingLoss(CoupledLoss):
+    """A loss of the order of the documents within each query."""
+
+    task = "ranking"
+
+    def check_target(self, y: FloatArray, name: str) -> None:
+        relevance = y[:, 0]
+        if (relevance < 0).any() or (relevance > _LARGEST_RELEVANCE).any():
+            raise ValueError(
+                f"{name} must hold relevances from 0 to {_LARGEST_RELEVANCE}, got {relevance.min():g} to "
+                f"{relevance.max():g}."
+            )
+        order = np.lexsort((relevance, y[:, 1]))
+        same = y[order[1:], 1] == y[order[:-1], 1]
+        if not (same & (np.diff(relevance[order]) > 0)).any():
+            raise ValueError(f"{name} has no query with documents of different relevance: there is nothing to rank.")
+
+    def derivatives(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        loss, gradient, hessian = (np.zeros(len(y)) for _ in range(3))
+        for block in blocks(y, raw, sample_weight, self._width):
+            at, known = block.place, block.known
+            for whole, part in zip((loss, gradient, hessian), self.terms(block), strict=True):
+                whole[at[known]] = part[known]
+        return loss, gradient[None], np.maximum(hessian, MIN_HESSIAN)[None]
+
+    @property
+    def _width(self) -> int:
+        """How many of the best documents of a query are compared with all others."""
+        return 1 << 30
+
+    @abstractmethod
+    def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return loss, gradient and Hessian of the documents of a block, for a unit of weight."""
+
+
+class PairwiseLoss(RankingLoss):
+    """Logistic loss of the pairs of documents of different relevance, divided by the number of documents."""
+
+    link = PairwiseRankLink()
+
+    def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
+        pairs = _Pairs.of(block, block.score.shape[1])
+        scale = 1 / block.known.sum(axis=1)[:, None, None]
+        costs = scale * pairs.usable * np.logaddexp(0, -pairs.margin)
+        return pairs.by_document(costs / 2, symmetric=True), *pairs.derivatives(scale)
+
+
+class LambdaRankLoss(RankingLoss):
+    """LambdaRank: each pair counts by how much NDCG changes if its documents are swapped.
+
+    The derivatives of a query are divided by one plus the sum of their sizes, so that no query outweighs others. The
+    value of the loss, on which rounds are selected, is one minus NDCG.
+
+    Parameters
+    ----------
+    truncation : int
+        NDCG counts this many documents of a query, and each pair has one of these at least.
+    """
+
+    link = RankLink()
+    normalized = True
+
+    def __init__(self, truncation: int) -> None:
+        self.truncation = int(truncation)
+
+    @property
+    def _width(self) -> int:
+        return self.truncation
+
+    def derivatives(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        _, gradient, hessian = super().derivatives(y, raw, sample_weight)
+        query = np.unique(y[:, 1], return_inverse=True)[1].reshape(-1)
+        if self.normalized:
+            used = np.ones(len(y)) if sample_weight is None else (sample_weight > 0).astype(np.float64)
+            sizes = np.bincount(query, weights=np.abs(gradient[0]) * used)
+            mean = used.sum() / max(len(np.unique(query[used > 0])), 1)
+            gradient, hessian = (part * (mean / (1 + sizes))[query] for part in (gradient, hessian))
+        shares = ndcg_by_query(y[:, 0], raw[0].astype(np.float64), query, self.truncation)
+        return np.where(np.isnan(shares), 0.0, 1 - shares)[query], gradient, np.maximum(hessian, MIN_HESSIAN)
+
+    def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
+        k = min(self.truncation, block.score.shape[1])
+        pairs = _Pairs.of(block, k)
+        gain, discount = gains(block.relevance) * block.known, discounts(block.score.shape[1])
+        cut = np.where(np.arange(len(discount)) < self.truncation, discount, 0.0)
+        best = -np.sort(-gain, axis=1) @ cut
+        change = np.abs(gain[:, :k, None] - gain[:, None]) * np.abs(discount[:k, None] - discount)
+        change /= np.where(best > 0, best, 1.0)[:, None, None]
+        return np.zeros_like(gain), *pairs.derivatives(change)
+
+
+class XENDCGLoss(RankingLoss):
+    """Cross-entropy between the softmax of the scores of a query and its gains, a bound of NDCG (XE-NDCG).
+
+    The gain of a relevance r is ``2^r - 1/2``, the mean over the random perturbation of the paper. The loss of a query
+    counts as often as it has documents.
+    """
+
+    link = RankLink()
+
+    def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
+        size = block.known.sum(axis=1, keepdims=True)
+        target = block.weight * (gains(block.relevance) + 0.5)
+        target = target / target.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            logs = special.log_softmax(block.score + np.log(block.weight), axis=1)
+        # Per unit of weight: the derivatives of the loss of the query by the score are these times the weight.
+        weight = np.where(block.known, block.weight, 1.0)
+        share, wanted = np.exp(logs) / weight, target / weight
+        own = np.where(block.known, logs - np.log(weight), 0.0)
+        different = np.ptp(np.where(block.known, block.relevance, block.relevance[:, :1]), axis=1, keepdims=True) > 0
+        scale = size * different
+        return -scale * wanted * own, scale * (share - wanted), scale * share * (1 - np.exp(logs))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs (i, j) of the first k documents of a query and those behind them, of shape (n_queries, k, size)."""
+
+    block: Block
+    usable: BoolArray  # of different relevance
+    sign: FloatArray  # 1 if the first document should be first
+    margin: FloatArray  # score of the more relevant minus that of the other
+
+    @classmethod
+    def of(cls, block: Block, k: int) -> _Pairs:
+        relevance, known, size = block.relevance, block.known, block.score.shape[1]
+        sign = np.sign(relevance[:, :k, None] - relevance[:, None])
+        usable = (sign != 0) & known[:, :k, None] & known[:, None] & (np.arange(k)[:, None] < np.arange(size))
+        score = np.where(known, block.score, 0.0)
+        return cls(block, usable, sign, sign * (score[:, :k, None] - score[:, None]))
+
+    def by_document(self, values: FloatArray, *, symmetric: bool) -> FloatArray:
+        """Add up the values of the pairs of each document, times the weights of the other ones."""
+        weight, k = self.block.weight, values.shape[1]
+        total = np.einsum("qij,qi->qj", values, weight[:, :k])
+        total *= 1 if symmetric else -1
+        total[:, :k] += np.einsum("qij,qj->qi", values, weight)
+        return total
+
+    def derivatives(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return gradient and Hessian of the logistic loss of pairs, times a factor of each."""
+        p = special.expit(-self.margin)
+        slopes = np.where(self.usable, -self.sign * p * factor, 0.0)
+        second = np.where(self.usable, p * (1 - p) * factor, 0.0)
+        return self.by_document(slopes, symmetric=False), self.by_document(second, symmetric=True)
