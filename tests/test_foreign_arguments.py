@@ -15,11 +15,11 @@ from sklearn.metrics import get_scorer_names
 
 import coming_from
 from data_makers import three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRegressor, SCBoostSurvival, plotting
+from scboost import SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival, plotting
 from scboost._core.foreign_arguments import ATTRIBUTES, FOREIGN, METRICS, PREDICT
 
 NAMES = [name for foreign in FOREIGN for name in foreign.names]
-CLASSES = (SCBoostClassifier, SCBoostRegressor, SCBoostSurvival)
+CLASSES = (SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
 OURS = {name for cls in CLASSES for name in inspect.signature(cls).parameters}
 
 

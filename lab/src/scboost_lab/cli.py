@@ -20,6 +20,7 @@ COMMANDS = {
     "compress_study": "compare compressed models with their teachers and with short boosted models",
     "survival_study": "compare survival models with other libraries",
     "coverage_study": "measure coverage and size of intervals and label sets",
+    "ranking_study": "compare rankings with other libraries",
     "benchmarks": "write the page of benchmarks and its chart from the results",
     "writeup": "write the write-up for reviewers from the results",
     "readme": "write the README's table and speeds from the results",

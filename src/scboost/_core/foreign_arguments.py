@@ -83,7 +83,7 @@ FOREIGN = (
         "objective loss_function application",
         "XLC",
         "use loss= of SCBoostRegressor, a name or a scboost.losses.Loss; SCBoostClassifier reads the classes from y; "
-        "SCBoostSurvival has loss='cox' and loss='aft'.",
+        "SCBoostSurvival has loss='cox' and 'aft', SCBoostRanker loss='lambdarank', 'pairwise' and 'xendcg'.",
     ),
     _foreign("num_class classes_count class_names", "XLC", "leave it out: the classes are those of y."),
     _foreign("use_label_encoder", "X", "leave it out: labels may be of any type."),
@@ -95,6 +95,11 @@ FOREIGN = (
         "aft_loss_distribution",
         "X",
         "use aft_distribution= of SCBoostSurvival, with loss='aft'.",
+    ),
+    _foreign(
+        "lambdarank_truncation_level lambdarank_num_pair_per_sample",
+        "XL",
+        "use truncation= of SCBoostRanker, with loss='lambdarank'.",
     ),
     _foreign("aft_loss_distribution_scale", "X", "use aft_scale= of SCBoostSurvival, with loss='aft'."),
     _foreign(

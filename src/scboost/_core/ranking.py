@@ -42,11 +42,12 @@ def ndcg_by_query(relevance: FloatArray, score: FloatArray, query: IntArray, k: 
         tie[changes] = 1
         tie = np.cumsum(tie)
         shared = (np.bincount(tie, weights=weight) / np.bincount(tie))[tie] if worth is not relevance else weight
-        return np.bincount(query[order], weights=gains(relevance[order]) * shared, minlength=n_queries)
+        sums = np.bincount(query[order], weights=gains(relevance[order]) * shared, minlength=n_queries)
+        return np.asarray(sums, dtype=np.float64)
 
     ideal = total(np.lexsort((-relevance, query)), relevance)
     found = total(np.lexsort((-score, query)), score)
-    return np.divide(found, ideal, out=np.full(n_queries, np.nan), where=ideal > 0)
+    return np.asarray(np.divide(found, ideal, out=np.full(n_queries, np.nan), where=ideal > 0))
 
 
 def precision_by_query(relevance: FloatArray, score: FloatArray, query: IntArray, k: int = ALL) -> FloatArray:
@@ -59,11 +60,11 @@ def precision_by_query(relevance: FloatArray, score: FloatArray, query: IntArray
     relevant, position = relevance[order] > 0, _positions(group)
     so_far = np.cumsum(relevant)
     start = np.flatnonzero(position == 0)
-    before = np.repeat(so_far[start] - relevant[start], np.diff(np.append(start, len(order))))
+    before: IntArray = np.repeat(so_far[start] - relevant[start], np.diff(np.append(start, len(order))))
     precision = np.where(relevant & (position < k), (so_far - before) / (position + 1), 0.0)
     possible = np.minimum(np.bincount(group, weights=relevant, minlength=n_queries), k)
     sums = np.bincount(group, weights=precision, minlength=n_queries)
-    return np.divide(sums, possible, out=np.full(n_queries, np.nan), where=possible > 0)
+    return np.asarray(np.divide(sums, possible, out=np.full(n_queries, np.nan), where=possible > 0))
 
 
 def reciprocal_rank_by_query(relevance: FloatArray, score: FloatArray, query: IntArray, k: int = ALL) -> FloatArray:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
-from typing_extensions import Self
 
 from scboost._arrays import ArrayLike, Float64Array, FloatArray
 from scboost._core.foreign_arguments import explains_foreign_arguments
@@ -127,12 +126,12 @@ class SCBoostRanker(RestrictedSCBoost):
         engine: Literal["auto", "native", "xgboost"] = "xgboost",
         device: str = "cpu",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(  # type: ignore[override] # rankings need queries
-        self,
+    def fit(  # type: ignore[override] # noqa: PYI019 - rankings need queries; typing.Self came with Python 3.11
+        self: _Self,
         X: ArrayLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -145,7 +144,7 @@ class SCBoostRanker(RestrictedSCBoost):
         group_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
         init_model: SCBoost | str | os.PathLike[str] | None = None,
-    ) -> Self:
+    ) -> _Self:
         """Fit the model to a training set.
 
         Parameters

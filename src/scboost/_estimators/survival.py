@@ -153,7 +153,7 @@ class SCBoostSurvival(RestrictedSCBoost):
         engine: Literal["auto", "native", "xgboost"] = "xgboost",
         device: str = "cpu",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self._set_parameters(locals())
 

@@ -129,3 +129,11 @@ class SCBoostRegressor(SparkEstimator):
 
     _local_class = regressor.SCBoostRegressor
     _model_class = SCBoostRegressionModel
+
+
+def __getattr__(name: str) -> object:
+    if name in {"SCBoostRanker", "SCBoostSurvival"}:
+        raise AttributeError(
+            f"scboost.spark has no {name}: its loss compares samples, which must be on one machine. Use scboost.{name}."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -205,7 +205,7 @@ class _Pairs:
         total = np.einsum("qij,qi->qj", values, weight[:, :k])
         total *= 1 if symmetric else -1
         total[:, :k] += np.einsum("qij,qj->qi", values, weight)
-        return total
+        return np.asarray(total)
 
     def derivatives(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return gradient and Hessian of the logistic loss of pairs, times a factor of each."""
