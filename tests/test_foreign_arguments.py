@@ -23,7 +23,7 @@ CLASSES = (SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
 OURS = {name for cls in CLASSES for name in inspect.signature(cls).parameters}
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("cls", [SCBoostClassifier, SCBoostRegressor, SCBoostSurvival])
 def test_the_constructor_answers_every_argument_of_the_table(cls):
     for foreign in FOREIGN:
         for name in foreign.names:
