@@ -191,8 +191,8 @@ FOREIGN = (
     _foreign(
         "group qid eval_group eval_qid group_id",
         "XLC",
-        "use SCBoostRanker, whose fit takes qid= or group=; groups= in fit of other estimators keeps samples together in "
-        "cross-validation.",
+        "see SCBoostRanker, whose fit takes qid= or group=; groups= in fit of other estimators keeps samples "
+        "together in cross-validation.",
     ),
     _foreign("callback", "C", "use callbacks, a list."),
     _foreign("save_snapshot snapshot_file snapshot_interval", "C", "use callbacks=[scboost.Checkpoint(path)]."),
