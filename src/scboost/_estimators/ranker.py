@@ -123,7 +123,7 @@ class SCBoostRanker(RestrictedSCBoost):
         warm_start: bool = False,
         callbacks: Sequence[Callable[[Any], Any]] | None = None,
         n_jobs: int | None = None,
-        engine: Literal["auto", "native", "xgboost"] = "xgboost",
+        engine: Literal["auto", "native", "xgboost"] = "auto",
         device: str = "cpu",
         random_state: Any = None,
         verbose: int | None = None,
