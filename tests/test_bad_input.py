@@ -82,7 +82,7 @@ CASES = {
     "NaN in y_val": regressor(["y_val", "NaN"], given={"X_val": X, "y_val": np.where(y > 1, np.nan, y)}),
     "no y": regressor(["y", "None"], given={"y": None}),
     "two targets": regressor(["y", "1d", "(300, 2)"], given={"y": np.column_stack([y, y])}),
-    "y too short": regressor(["y has 299", "300 rows"], given={"y": y[:-1]}),
+    "y too short": regressor(["y has 299", "300 samples"], given={"y": y[:-1]}),
     "X_val alone": regressor(["X_val", "y_val", "together"], given={"X_val": X}),
     "y_val alone": regressor(["X_val", "y_val", "together"], given={"y_val": y}),
     "validation weights alone": regressor(["sample_weight_val", "X_val"], given={"sample_weight_val": np.ones(300)}),
@@ -94,9 +94,9 @@ CASES = {
     "weights of quantiles": regressor(
         ["weighting='nonnegative'", "Hessian"], loss="absolute_error", weighting="nonnegative"
     ),
-    "folds of few rows": regressor(["cv=5", "3 rows"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
+    "folds of few rows": regressor(["cv=5", "3 samples"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
     "hold-out of few rows": regressor(
-        ["validation_fraction=0.999", "300 rows", "X_val"], early_stopping=True, validation_fraction=0.999
+        ["validation_fraction=0.999", "300 samples", "X_val"], early_stopping=True, validation_fraction=0.999
     ),
     "infinite X": regressor(["X", "infinity"], given={"X": np.where(X > 2, np.inf, X)}),
     "numbers as texts": regressor(["X", "dtype <U3", "dtype=object"], given={"X": np.full((300, 2), "1.5")}),
@@ -104,7 +104,7 @@ CASES = {
     "sparse infinity": regressor(["X", "infinity"], given={"X": sparse.csr_array(np.where(X > 2, np.inf, X))}),
     "monotone classes": many(["monotone_constraints", "two classes", "3"], monotone_constraints=[1, 0, 0, 0]),
     "rare class": many(
-        ["cv=5", "2 rows of the rarest class"], given={"y": np.repeat([0, 1, 2], [2, 98, 200])}, **FOLDS
+        ["cv=5", "2 samples of the rarest class"], given={"y": np.repeat([0, 1, 2], [2, 98, 200])}, **FOLDS
     ),
     "validation without a class": many(
         ["weighting", "every class", "2 of the 3"],

@@ -276,7 +276,7 @@ BAD = {
     "no tuple": (lambda: [X, X], TypeError, r"Batch 0 must be \(X, y\) or \(X, y, sample_weight\), got a ndarray"),
     "no rows": (list, ValueError, "The batches have 0 samples"),
     "no weight": (lambda: [(*GOOD[0], np.zeros(500))], ValueError, "The batches have 0 samples with positive weight"),
-    "lengths": (lambda: [GOOD[0], (X, TWO[:5])], ValueError, "Batch 1: y has 5 entries but X has 1500 rows"),
+    "lengths": (lambda: [GOOD[0], (X, TWO[:5])], ValueError, "Batch 1: y has 5 entries but X has 1500 samples"),
     "columns": (lambda: [GOOD[0], (X[:, :4], TWO)], ValueError, "Batch 1: X has 4 features"),
     "kinds": (lambda: [GOOD[0], (sparse.csr_matrix(X), TWO)], TypeError, "Batch 1: X is a sparse matrix, unlike"),
     "weights": (lambda: [GOOD[0], (X, TWO, WEIGHT)], ValueError, "Batch 1 has weights, unlike those before"),
@@ -322,5 +322,5 @@ def test_what_batches_do_not_allow_is_refused_before_they_are_read(tmp_path):
         Batches(GOOD, folder=tmp_path)
     with pytest.raises(ValueError, match="must be an existing folder"):
         Batches(make_batches, folder=tmp_path / "none")
-    with pytest.raises(TypeError, match="go through other rows batch by batch"):
+    with pytest.raises(TypeError, match="predict batch by batch"):
         SCBoostClassifier(n_estimators=1, n_jobs=1).fit(X, TWO).predict(batches)

@@ -657,7 +657,7 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "ridge 0": ({**NONNEGATIVE, "weight_ridge": 0.0}, {}, ["weight_ridge", "0.0"]),
     "validation fraction 1": ({"validation_fraction": 1.0}, {}, ["validation_fraction", "1.0"]),
     "one fold": ({**FOLDS, "cv": 1}, {}, ["cv", "2", "1"]),
-    "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 rows of the rarest class"]),
+    "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 samples of the rarest class"]),
     "more folds than rows of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
     "simplex on folds": (
         {"weighting": "simplex", "weighting_data": "out_of_fold"},

@@ -231,7 +231,7 @@ def test_native_model_has_what_converters_need(tmp_path, weighting):
     assert learner["objective"] == {"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}}
     for tree in learner["gradient_booster"]["model"]["trees"]:
         assert all(isinstance(cover, float) for cover in tree["sum_hessian"])
-        assert tree["sum_hessian"][0] != round(tree["sum_hessian"][0])  # covers are curvatures, not counts of rows
+        assert tree["sum_hessian"][0] != round(tree["sum_hessian"][0])  # covers are sums of Hessians, not counts
     wrapper = xgb.XGBClassifier(n_jobs=1)
     wrapper.load_model(path)
     np.testing.assert_allclose(wrapper.predict_proba(X), model.predict_proba(X), atol=1e-6)

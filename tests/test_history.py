@@ -223,8 +223,8 @@ def test_history_weights_equal_repeated_rows(H, alpha, seed, data):
     seed=st.integers(0, 99),
     weighted=st.booleans(),
 )
-def test_curvature_is_the_metric(H, alpha, gamma, seed, weighted):
-    # Newton steps r / c are projected, with the curvatures c as weights of the rows, and scaled back.
+def test_the_hessian_is_the_metric(H, alpha, gamma, seed, weighted):
+    # Newton steps r / c are projected, with the Hessians c as weights of the samples, and scaled back.
     n = H.shape[1]
     rng = np.random.default_rng(seed)
     r, c = rng.normal(size=n), rng.uniform(0.1, 1, size=n)

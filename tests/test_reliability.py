@@ -235,8 +235,8 @@ def test_a_diverging_fit_says_so_and_keeps_finite_rounds(params, target, rounds)
 def test_gains_too_large_for_a_file_stay_finite():
     engine = XGBoostEngine(X.astype(np.float32), 1, {"max_depth": 2, "lambda": 0.0, "min_child_weight": 0.0})
     with np.errstate(over="ignore"):
-        residuals, curvatures = np.float32(1e17) * y[None].astype(np.float32), np.full((1, 300), 1e-10, np.float32)
-        (learner,) = engine.grow(residuals, curvatures, 0)
+        residuals, hessians = np.float32(1e17) * y[None].astype(np.float32), np.full((1, 300), 1e-10, np.float32)
+        (learner,) = engine.grow(residuals, hessians, 0)
     gains = learner.model["loss_changes"]
     assert gains.dtype == np.float32
     assert np.isfinite(gains).all()
@@ -351,7 +351,7 @@ def test_the_largest_values_allowed_make_a_model_that_can_be_saved(tmp_path):
     [
         (np.full(300, 1e39), r"sample_weight runs from 1e\+39 to 1e\+39; allowed are weights up to 1e\+30"),
         (np.where(y > 0, 1e18, 1.0), r"sample_weight runs from 1 to 1e\+18.*ratio is at most 1e\+15"),
-        (np.eye(300)[0], r"sample_weight is positive for 1 of 300 rows"),
+        (np.eye(300)[0], r"sample_weight is positive for 1 of 300 samples"),
     ],
     ids=["1e39", "ratio 1e18", "one row"],
 )
@@ -367,7 +367,7 @@ def test_labels_of_several_types_are_named():
 
 def test_a_class_too_rare_to_hold_out_is_named_by_its_label():
     labels = np.array(["ant"] * 150 + ["bee"] * 149 + ["zebra"])
-    with pytest.raises(ValueError, match=r"validation_fraction=0\.2 of 300 rows .* class 'zebra' has 1 row"):
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.2 of 300 samples .* class 'zebra' has 1 sample"):
         SCBoostClassifier(**FAST, early_stopping=True).fit(X2, labels)
 
 
@@ -413,7 +413,7 @@ def test_steps_of_the_weights_may_overflow_and_are_shortened():
 
 
 def test_a_new_metric_each_round_takes_one_factorisation(monkeypatch):
-    """Full history, all its energy, curvatures that change: vector by vector, a round took a pass for each of them."""
+    """Full history, all its energy, Hessians that change: vector by vector, a round took a pass for each of them."""
     rng = np.random.default_rng(0)
     history = History(60, 40, np.float64)
     for h in rng.normal(size=(40, 60)):

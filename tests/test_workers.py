@@ -272,7 +272,7 @@ def test_three_collective_calls_a_round():
     [
         (lambda part: Part(part.X[:, :4], part.y), "partitions of X differ.*array of 6 features.*array of 4"),
         (lambda part: Part(np.where(np.isnan(part.X), np.inf, part.X), part.y), "infinity"),
-        (lambda part: Part(part.X, part.y[:-1]), "y has 899 entries but X has 900 rows"),
+        (lambda part: Part(part.X, part.y[:-1]), "y has 899 entries but X has 900 samples"),
         (lambda part: Part(part.X, part.y.astype(str)), "labels of several types"),
         (lambda part: Part(part.X, part.y, -np.ones(len(part.y))), "Negative values in sample_weight"),
     ],

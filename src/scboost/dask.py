@@ -1,9 +1,9 @@
-"""The estimators on a Dask cluster: rows that are spread over workers, the same method, the same model.
+"""The estimators on a Dask cluster: samples distributed over workers, the same method, the same model.
 
-Every worker keeps its own rows; the workers grow trees together through XGBoost's collective, as in
+Every worker keeps its own samples; the workers grow trees together through XGBoost's collective, as in
 :mod:`xgboost.dask`, and add up a few hundred numbers a round. The fitted model is an ordinary one.
 
-Partitions go to workers in order, so that a fit can be repeated; rows that lie elsewhere are moved once. Use at least
+Partitions go to workers in order, so that a fit can be repeated; samples stored elsewhere are moved once. Use at least
 as many partitions as workers.
 """
 
@@ -87,18 +87,18 @@ class _OnDask(SCBoost):
         Parameters
         ----------
         X : dask DataFrame or Array of shape (n_samples, n_features)
-            Rows. Columns of a DataFrame may be categories or strings; partitions may have different ones, or be empty.
+            Samples. Columns of a DataFrame may be categories or strings; partitions may differ in them, or be empty.
         y : dask Series or Array of shape (n_samples,)
             Class labels or numbers, in partitions like those of X.
         sample_weight : dask Series or Array of shape (n_samples,), optional
-            Row weights.
+            Sample weights.
         X_val, y_val, sample_weight_val : optional
-            Validation rows, as Dask collections or in memory.
+            Validation set, as Dask collections or in memory.
         timeout : int, default=300
             Seconds after which a worker that does not answer ends the fit.
         resume_from : str or Path, optional
-            A checkpoint to go on from, written by the first worker with ``callbacks=[Checkpoint(path)]`` into a folder
-            that this process sees, too. The same rows on as many workers give the model of an unbroken fit, to the bit.
+            A checkpoint to resume, written by the first worker with ``callbacks=[Checkpoint(path)]`` into a folder
+            that this process sees, too. The same samples on as many workers give the model of an uninterrupted fit.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class _OnDask(SCBoost):
         check_parameters(parameters)
         check_distributed(parameters)
         if self.warm_start:
-            raise ValueError("warm_start=True needs the rows of one process; use callbacks=[Checkpoint(path)].")
+            raise ValueError("warm_start=True needs the samples of one process; use callbacks=[Checkpoint(path)].")
         resume = None if resume_from is None else Path(resume_from).read_bytes()
         if isinstance(self.random_state, np.random.RandomState):  # workers draw the seed from copies of it
             draw_seed(self.random_state)
@@ -166,7 +166,7 @@ def _predicted_block(block: Any, predict: Callable[[Any], Any], empty: Any) -> A
 
 
 def _predicted(part: Any, predict: Callable[[Any], Any], empty: Any) -> Any:
-    """Predictions of a table's rows, with its index, as a table like the empty one."""
+    """Return predictions of a table, with its index, as a table like the empty one."""
     if not len(part):
         return empty
     columns = {} if empty.ndim == 1 else {"columns": empty.columns}
@@ -174,11 +174,11 @@ def _predicted(part: Any, predict: Callable[[Any], Any], empty: Any) -> Any:
 
 
 class SCBoostClassifier(_OnDask, classifier.SCBoostClassifier):
-    """:class:`scboost.SCBoostClassifier` for rows on a Dask cluster.
+    """:class:`scboost.SCBoostClassifier` for samples on a Dask cluster.
 
     Parameters, attributes and methods are those of the local class; ``estimator``, ``warm_start``,
-    ``early_stopping_metric``, splitters as ``cv`` and ``init_model`` need the rows of one process. Without validation
-    rows, those that are held out are chosen by their content. Other attributes:
+    ``early_stopping_metric``, splitters as ``cv`` and ``init_model`` need the samples of one process. Without a
+    validation set, held-out samples are selected by a hash of their features. Other attributes:
 
     Attributes
     ----------
@@ -204,12 +204,12 @@ class SCBoostClassifier(_OnDask, classifier.SCBoostClassifier):
     _local_class = classifier.SCBoostClassifier
 
     def predict(self, X: ArrayLike) -> Any:
-        """Most probable class of each row; lazily for Dask collections.
+        """Return the most probable class of each sample; lazily for Dask collections.
 
         Parameters
         ----------
-        X : dask DataFrame or Array, or rows in memory, of shape (n_samples, n_features)
-            Rows to classify.
+        X : dask DataFrame or Array, or data in memory, of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
@@ -220,12 +220,12 @@ class SCBoostClassifier(_OnDask, classifier.SCBoostClassifier):
         return self._lazily(X, "predict", self.classes_.dtype)
 
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of the classes; lazily for Dask collections.
+        """Return class probabilities; lazily for Dask collections.
 
         Parameters
         ----------
-        X : dask DataFrame or Array, or rows in memory, of shape (n_samples, n_features)
-            Rows to score.
+        X : dask DataFrame or Array, or data in memory, of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
@@ -237,7 +237,7 @@ class SCBoostClassifier(_OnDask, classifier.SCBoostClassifier):
 
 
 class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
-    """:class:`scboost.SCBoostRegressor` for rows on a Dask cluster; see :class:`scboost.dask.SCBoostClassifier`.
+    """:class:`scboost.SCBoostRegressor` for samples on a Dask cluster; see :class:`scboost.dask.SCBoostClassifier`.
 
     Attributes
     ----------
@@ -250,12 +250,12 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
     _local_class = regressor.SCBoostRegressor
 
     def predict(self, X: ArrayLike) -> Any:
-        """Predicted value of each row; lazily for Dask collections.
+        """Return the predicted value of each sample; lazily for Dask collections.
 
         Parameters
         ----------
-        X : dask DataFrame or Array, or rows in memory, of shape (n_samples, n_features)
-            Rows to predict.
+        X : dask DataFrame or Array, or data in memory, of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
@@ -267,7 +267,7 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
 
 
 def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None = None) -> RedundancyReport:
-    """Measure how redundant the trees of a fitted ensemble are, on rows of a Dask cluster.
+    """Measure how redundant the trees of a fitted ensemble are, on samples of a Dask cluster.
 
     The report of :func:`scboost.redundancy_report`. Workers read their partitions where they are and add up small
     sums, of which one comes back.
@@ -277,7 +277,7 @@ def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None 
     model : object
         Any ensemble :func:`scboost.tree_matrix` reads, of this or another library.
     X : dask DataFrame or Array of shape (n_samples, n_features)
-        Rows; partitions may be empty.
+        Samples; partitions may be empty.
     y : dask Series or Array of shape (n_samples,), optional
         Labels or real targets, in partitions like those of X.
     name : str, optional
@@ -296,7 +296,7 @@ def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None 
     return report
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
+# --- samples ---------------------------------------------------------------------------------------------------------
 
 
 def _partitions(collections: Any) -> list[dict[str, Any]]:
@@ -321,13 +321,13 @@ def _delayed(name: str, value: Any) -> list[Any]:
     if not name.endswith("_val"):
         raise TypeError(
             f"{name} is a {type(value).__name__}; scboost.dask needs Dask collections (dask.array.from_array, "
-            "dask.dataframe.from_pandas), and scboost has estimators for rows in memory."
+            "dask.dataframe.from_pandas), and scboost has estimators for data in memory."
         )
     return [delayed(value)]
 
 
 def _joined(values: list[Any]) -> Any:
-    """Rows of several partitions, one after the other."""
+    """Return the samples of several partitions, one after the other."""
     from scipy import sparse
 
     if len(values) == 1:
@@ -360,7 +360,7 @@ class _Fit:
                     estimator.set_params(n_jobs=threads[address])
                 own = [training[i] for i in _share(len(training), n, rank)]
                 held_out = [validation[i] for i in _share(len(validation), n, rank)]
-                # A worker without validation rows needs their columns.
+                # A worker without validation samples needs their columns.
                 template = validation[0] if validation and not held_out else None
                 call = delayed(_fit_on_worker, pure=False)(
                     estimator, own, held_out, template, {**arguments, "dmlc_task_id": f"{rank:06d}"}, resume

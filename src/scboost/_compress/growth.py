@@ -113,10 +113,10 @@ class EngineGrower:
 
     def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
         """Grow one tree for each output; see :class:`Grower`."""
-        target, curvature = residual.astype(np.float32), hessian.astype(np.float32)
+        target, weighted_hessian = residual.astype(np.float32), hessian.astype(np.float32)
         totals = Totals(np.square(residual).sum(axis=1), float(hessian.sum()))
         grown = []
-        for learner in self._engine.grow(target, curvature, 0, totals):
+        for learner in self._engine.grow(target, weighted_hessian, 0, totals):
             if learner.leaf is None:
                 raise RuntimeError("the engine returned a learner without leaves")
             grown.append((learner.model, learner.leaf.astype(np.intp)))

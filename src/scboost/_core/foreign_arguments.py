@@ -45,7 +45,7 @@ FOREIGN = (
     _foreign(
         "min_child_samples min_data_in_leaf min_samples_leaf",
         "LCS",
-        "use min_child_weight, a sum of curvatures: 1 a row for squared error, p (1 - p) a row for two classes.",
+        "use min_child_weight, a sum of Hessians: per sample 1 for squared error, p (1 - p) for two classes.",
     ),
     _foreign("min_sum_hessian_in_leaf", "L", "use min_child_weight."),
     _foreign("lambda_l2 l2_leaf_reg l2_regularization lambda", "XLCS", "use reg_lambda."),
@@ -65,7 +65,7 @@ FOREIGN = (
     _foreign("feature_fraction_bynode max_features", "LS", "use colsample_bynode."),
     _foreign("max_bins border_count", "CS", "use max_bin."),
     _foreign(
-        "subsample_for_bin validate_parameters", "XL", "leave it out: all rows are binned, all arguments checked."
+        "subsample_for_bin validate_parameters", "XL", "leave it out: all samples are binned, all arguments checked."
     ),
     _foreign(
         "feature_border_type per_float_feature_quantization input_borders output_borders fixed_binary_splits "
@@ -113,7 +113,7 @@ FOREIGN = (
         "XLCS",
         "use early_stopping_metric, a scorer of scikit-learn such as 'roc_auc'; the loss by default.",
     ),
-    _foreign("use_best_model", "C", "leave it out: with validation rows, the rounds up to the best are used."),
+    _foreign("use_best_model", "C", "leave it out: with a validation set, the rounds up to the best are used."),
     _foreign(
         "eval_set eval_X eval_y",
         "XLC",
@@ -139,7 +139,7 @@ FOREIGN = (
     _foreign(
         "base_margin base_margin_eval_set init_score baseline",
         "XLC",
-        "there is none: every row starts at the same score; see init.",
+        "there is none: every sample starts at the same score; see init.",
     ),
     _foreign("missing nan_mode", "XC", "leave it out: NaN is missing, on the better side of each split."),
     _foreign(

@@ -80,7 +80,7 @@ class Request:
     n_workers : int
         Number of workers that share the fit.
     supports_weighting : bool
-        Whether tree weights can be learnt with the loss.
+        Whether tree weights can be learned with the loss.
     """
 
     has_validation: bool = False

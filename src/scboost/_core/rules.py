@@ -27,7 +27,7 @@ def check_parameters(p: Parameters) -> None:
             )
     if p.weighting == "simplex" and p.weighting_data != "holdout":
         raise ValueError(
-            f"weighting_data={p.weighting_data!r} needs weighting='nonnegative'; weights on the simplex are learnt on "
+            f"weighting_data={p.weighting_data!r} needs weighting='nonnegative'; weights on the simplex are learned on "
             "a 'holdout'."
         )
     if p.max_trees is not None:

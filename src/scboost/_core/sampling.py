@@ -84,7 +84,7 @@ class Draws:
         return self._keys, self._scale, _NORMAL, int(_stream_key(self._seed, round_, output))
 
     def sample(self, round_: int, share: float) -> FloatArray:
-        """Return 1 for a random share of the rows and 0 for the others, of shape (n,)."""
+        """Return 1 for a random share of the samples and 0 for the others, of shape (n,)."""
         return np.asarray(self._draw(round_, -1, _ALL) < share * 2.0**32, dtype=np.float64)
 
     def _draw(self, round_: int, stream: int, rows: slice) -> npt.NDArray[np.uint32]:
@@ -99,13 +99,13 @@ class Draws:
 
 @lru_cache(maxsize=1 << 12)
 def _stream_key(seed: int, round_: int, stream: int) -> np.uint32:
-    """Return what is combined with the keys of all rows: looked up for every block, and by models of other trees."""
+    """Return what is combined with the keys of all samples: looked up for every block, and by models of other trees."""
     key: np.uint32 = np.random.SeedSequence([seed, round_, stream + 1]).generate_state(1, np.uint32)[0]
     return key
 
 
 def _noise_scale(keys: Keys, sample_weight: FloatArray | None, context: Context) -> FloatArray | None:
-    """Return the factor that keeps repeated rows from drawing more than independent ones; None if it is 1."""
+    """Return the factor that keeps repeated samples from drawing more than independent ones; None if it is 1."""
     communicator = context.communicator
     if communicator.size > 1:
         own, place = np.unique(keys, return_inverse=True)

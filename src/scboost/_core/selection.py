@@ -268,7 +268,7 @@ class CrossValidation:
             **vars(selection.stopping), reference=tuple(incumbent.losses), n_worse=_ROUNDS_BEHIND
         )
         selected = replace(before.candidate, options=replace(before.candidate.options, features=of_all))
-        runs = self._start(selected, "scboost, columns", features=of_folds)
+        runs = self._start(selected, "scboost, features", features=of_folds)
         runs.advance(self._spec.fold_rounds, stopping)
         if min(runs.losses, default=np.inf) >= min(incumbent.losses, default=np.inf):
             return None

@@ -107,7 +107,7 @@ class Strategy:
 
     @property
     def weights_folds(self) -> bool:
-        """Whether tree weights are learnt out of fold."""
+        """Whether tree weights are learned out of fold."""
         return self.weighting is not None and self.weighting.source != "holdout"
 
     @property

@@ -159,9 +159,9 @@ def _with_validation(spec: FitSpec, data: TrainingData, context: Context) -> tup
         return hold_out(data.samples, fraction, n_classes, data.classes, seed, context)
     if data.validation is not None and strategy.weighting is not None:
         missing = np.sum(class_counts(data.validation, n_classes, context.communicator) == 0)
-        if missing:  # tree weights learnt without a class would know nothing of it
+        if missing:  # tree weights learned without a class would know nothing of it
             raise ValueError(
-                f"weighting={strategy.weighting.method!r} needs every class among the validation rows, but X_val and "
+                f"weighting={strategy.weighting.method!r} needs every class in the validation set, but X_val and "
                 f"y_val have only {n_classes - missing} of the {n_classes} classes; give others."
             )
     return data.samples, data.validation
@@ -259,7 +259,7 @@ def _train_on_all(
                 samples, folds, models, spec.loss, run.training.scale[0]
             )
         run.training.conformal = _conformal(spec, samples, folds, models, weights, context, run.training)
-    return _grow(spec, run, n_rounds, "scboost, all rows", context), n_rounds
+    return _grow(spec, run, n_rounds, "scboost, all samples", context), n_rounds
 
 
 def _conformal(
@@ -308,7 +308,7 @@ def _grow(spec: FitSpec, run: Run, n_rounds: int, label: str, context: Context) 
 
 
 def _apply_weights(ensemble: Ensemble, weights: Weights, n_selected: int, n_rounds: int) -> None:
-    """Multiply tree weights by those learnt out of fold, interpolated to the number of rounds on all samples."""
+    """Multiply tree weights by those learned out of fold, interpolated to the number of rounds on all samples."""
     positions = np.linspace(0, n_selected - 1, n_rounds)
     stretched = np.interp(positions, np.arange(n_selected), weights.weights)
     factors = stretched[: ensemble.n_rounds, None]

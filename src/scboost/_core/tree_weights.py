@@ -1,4 +1,4 @@
-"""Tree weights of finished models, learnt on samples that the trees have not seen."""
+"""Tree weights of finished models, learned on held-out data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_EXCHANGE = 2 * 2**30  # bytes of held-out contributions that workers se
 def weigh_ensemble(
     ensemble: Ensemble, validation: Samples, loss: Loss, weighting: Weighting, context: Context
 ) -> Weights | None:
-    """Re-weight an ensemble by covariance-regularized weights learnt on a validation set."""
+    """Re-weight an ensemble by covariance-regularized weights learned on a validation set."""
     if ensemble.n_rounds == 0:
         return None
     H = ensemble.contributions(validation.X, n_jobs=context.n_threads)
@@ -38,7 +38,7 @@ def weigh_ensemble(
 def weigh_folds(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss, weighting: Weighting, context: Context
 ) -> Weights:
-    """Return weights by round, learnt out of fold."""
+    """Return weights by round, learned out of fold."""
     A = np.zeros((models.n_rounds, loss.n_outputs, len(samples)), dtype=np.float32)
     start = np.zeros((len(samples), loss.n_outputs))
     seen = np.zeros(len(samples), dtype=bool)

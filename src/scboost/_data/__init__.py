@@ -1,1 +1,1 @@
-"""Data: tables, encoding, batches, folds and row keys."""
+"""Data: tables, encoding, batches, folds and hashed keys."""

@@ -1,4 +1,4 @@
-"""Rows in batches: a fit that never has all of them in memory."""
+"""Samples in batches: a fit that never has all of them in memory."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _VALUES = 1 << 21  # of a batch
 
 
 class Batches:
-    """Training rows that do not fit in memory, given batch by batch to ``fit`` in place of X, or of X_val.
+    """Training data that do not fit in memory, passed batch by batch to ``fit`` in place of X, or of X_val.
 
-    The rows are gone through five times before the first round. Meanwhile and until the end of the fit their bins,
+    The batches are read five times before the first round. Meanwhile and until the end of the fit their bins,
     about two bytes a value, and the longest vectors are in temporary files.
 
     Parameters
@@ -75,7 +75,7 @@ class Batches:
         batch_rows: int | None = None,
         folder: str | os.PathLike[str],
     ) -> Batches:
-        """Take rows from Parquet files, by pyarrow.
+        """Read Parquet files with pyarrow.
 
         Parameters
         ----------
@@ -84,12 +84,12 @@ class Batches:
         target : str
             Column of the target.
         weight : str, optional
-            Column of the row weights.
+            Column of the sample weights.
         columns : sequence of str, optional
             Columns to learn from; all but target and weight by default.
         batch_rows : int, optional
-            Rows of a batch; by default as many as hold two million values. Larger batches need more memory, small ones
-            more time.
+            Samples per batch; by default as many as hold two million values. Larger batches need more memory, small
+            ones more time.
         folder : str or Path
             See :class:`Batches`.
 
@@ -129,7 +129,7 @@ class Batches:
         return cls(make_batches, folder=folder)
 
     def __iter__(self) -> Iterator[tuple[int, Any, _Labels, FloatArray | None]]:
-        """Yield the number of a batch, X, y and weights; rows of weight 0 are left out, as everywhere."""
+        """Yield the number of a batch, X, y and weights; samples of weight 0 are left out, as everywhere."""
         weighted: bool | None = None
         for i, batch in enumerate(self._make_batches()):
             if not isinstance(batch, tuple) or len(batch) not in (2, 3):
@@ -150,7 +150,7 @@ class Batches:
 
     def __array__(self, *_: object, **__: object) -> FloatArray:
         """Refuse to be one array."""
-        raise TypeError("Batches are rows to fit to; go through other rows batch by batch, with arrays or tables as X.")
+        raise TypeError("Batches are training data; predict batch by batch, with arrays or tables as X.")
 
 
 @dataclass(frozen=True)

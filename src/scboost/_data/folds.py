@@ -98,12 +98,12 @@ def hold_out(
     context : Context
         Context of the fit.
     """
-    origin = f"validation_fraction={fraction} of {samples.count(context.communicator)} rows"
+    origin = f"validation_fraction={fraction} of {samples.count(context.communicator)} samples"
     advice = "Give X_val and y_val, or use neither early_stopping nor weighting."
     distinct = count_distinct(samples, n_classes, context)
     if n_classes and labels is not None and min(distinct) < 2:
         raise ValueError(
-            f"{origin} cannot be held out: class {labels.tolist()[np.argmin(distinct)]!r} has 1 row, not counting "
+            f"{origin} cannot be held out: class {labels.tolist()[np.argmin(distinct)]!r} has 1 sample, not counting "
             f"repetitions, and at least 2 are needed. {advice}"
         )
     size = samples.effective_size(context.communicator)
@@ -160,7 +160,7 @@ def make_folds(
     if cv == "auto" and smallest < n_folds:
         n_folds, n_used = min(n_folds, fallback), min(n_used, fallback)
     if smallest < (n_folds if n_used > 1 and all_needed else 2):
-        kind = "rows of the rarest class" if n_classes else "rows"
+        kind = "samples of the rarest class" if n_classes else "samples"
         raise ValueError(f"cv={n_folds} is more than the {smallest} {kind} that differ from each other.")
     keys, classes = samples.fold_keys(context), class_indices(samples, n_classes)
     fold = content_folds(keys, n_folds, classes, seed, context.communicator)

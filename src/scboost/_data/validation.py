@@ -39,9 +39,9 @@ def target_vector(y: ArrayLike | None, X: Any, name: str = "y") -> npt.NDArray[A
             "sklearn.multioutput.MultiOutputRegressor or MultiOutputClassifier."
         ) from error
     if len(y) != X.shape[0]:
-        raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} rows.")
+        raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} samples.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"Input {name} contains NaN or infinity; every row needs a finite target.")
+        raise ValueError(f"Input {name} contains NaN or infinity; every sample needs a finite target.")
     if y.dtype.kind == "O" and any(is_missing(v) for v in y):
-        raise ValueError(f"Input {name} contains NaN or None; every row needs a label.")
+        raise ValueError(f"Input {name} contains NaN or None; every sample needs a label.")
     return np.asarray(y)

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: intake -> rows; parameters -> plan; plan and rows -> training -> weighting -> model."""
+"""The scikit-learn estimators: intake and parameters -> specification -> training -> weighting -> model."""
 
 from scboost._estimators.classifier import SCBoostClassifier
 from scboost._estimators.ranker import SCBoostRanker

@@ -137,7 +137,7 @@ class FitMixin(ABC):
         """Return the validation samples, with the target as the loss takes it."""
 
     def _supports_weighting(self) -> bool:
-        """Whether tree weights can be learnt with the loss."""
+        """Whether tree weights can be learned with the loss."""
         return True
 
     def _target_array(self, y: ArrayLike | None, X: Any, name: str) -> npt.NDArray[Any]:
@@ -258,7 +258,7 @@ class FitMixin(ABC):
 
             context.threads.use_passes(passes, len(target.samples))
         if communicator.size > 1 and (n := target.samples.count(communicator)) < 2:
-            raise ValueError(f"X has {n} rows with positive weight on all workers; at least 2 are needed.")
+            raise ValueError(f"X has {n} samples with positive weight on all workers; at least 2 are needed.")
         return encoder, target
 
     def _engine_name(self, given: FitArguments, context: Context) -> EngineName:

@@ -1,4 +1,4 @@
-"""Intake: what users give, checked and turned into rows of numbers."""
+"""Intake: what users give, checked and turned into samples."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def without_weightless(
         return X, y, sample_weight, groups, None
     kept = np.flatnonzero(weight)
     if len(kept) < 2 and communicator.size == 1:
-        raise ValueError(f"sample_weight is positive for {len(kept)} of {len(weight)} rows; at least 2 need weight.")
+        raise ValueError(f"sample_weight is positive for {len(kept)} of {len(weight)} samples; at least 2 need weight.")
     X, y, groups = (None if given is None else _safe_indexing(given, kept) for given in (X, y, groups))
     positions = np.full(len(weight), -1, dtype=np.intp)
     positions[kept] = np.arange(len(kept))
@@ -124,7 +124,7 @@ def make_samples(
     if weight.min() < 0:
         raise ValueError(f"Negative values in {name}: the smallest is {weight.min():g}; weights must be >= 0.")
     if not weight.any():
-        raise ValueError(f"{name} is zero for every row; at least one of the weights must be non-zero.")
+        raise ValueError(f"{name} is zero for every sample; at least one of the weights must be non-zero.")
     smallest, largest = float(weight[weight > 0].min()), float(weight.max())
     if largest > _LARGEST_WEIGHT or largest / smallest > _WEIGHT_RATIO:
         raise ValueError(

@@ -198,7 +198,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
                 check_loss(loss, samples.y, samples.weight)
         if self.loss in ("poisson", "tweedie") and not communicator.sum(samples.y.sum()):
             raise ValueError(
-                f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every row with positive weight."
+                f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every sample with positive weight."
             )
         return Target(samples, loss)
 
@@ -304,7 +304,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         """
         if self._fitted.loss.n_outputs > 1:
             raise ValueError(
-                f"score compares one prediction a row with y, but quantile={self.quantile!r} predicts several; see "
+                f"score compares one prediction with y, but quantile={self.quantile!r} predicts several; see "
                 "sklearn.metrics.mean_pinball_loss."
             )
         return float(super().score(X, y, sample_weight))

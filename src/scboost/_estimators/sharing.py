@@ -31,9 +31,9 @@ class Part:
     Attributes
     ----------
     X, y, sample_weight : table or array, array, array or None
-        Training rows. A worker may have none, but their columns must be there.
+        Training samples. A worker may have none, but the columns must be there.
     X_val, y_val, sample_weight_val : the same, or None
-        Validation rows.
+        Validation set.
     """
 
     X: Any
@@ -95,18 +95,18 @@ def resumed_estimator(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
 
 
 def fit_part(estimator: SCBoost, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
-    """Fit to the rows of this worker together with the others; the first worker returns the model.
+    """Fit to the samples of this worker together with the others; the first worker returns the model.
 
     Parameters
     ----------
     estimator : SCBoostClassifier or SCBoostRegressor
         Unfitted, the same on all workers.
     part : Part
-        Rows of this worker.
+        Samples of this worker.
     arguments : dict
         Of :func:`scboost._engine.xgboost.collective.joined`.
     resume : bytes, optional
-        Content of a checkpoint to go on from.
+        Content of a checkpoint to resume.
     """
     XGBoostError = import_xgboost().core.XGBoostError
     with joined(arguments) as communicator, warnings.catch_warnings(record=True) as caught:
@@ -131,7 +131,7 @@ def fit_part(estimator: SCBoost, part: Part, arguments: dict[str, Any], resume: 
 
 
 def predictions(model: FittedModel, X: Any, n_threads: int) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
-    """Return what a classifier says of rows, with one pass through its trees.
+    """Return all predictions of a classifier with one pass through its trees.
 
     Returns
     -------

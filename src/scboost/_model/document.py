@@ -331,7 +331,7 @@ class NewestTrees:
     Parameters
     ----------
     reader : ObjectReader, optional
-        Of other boosters with such trees, which has learnt how they are stored.
+        Of other boosters with such trees, which was taught how they are stored.
     """
 
     def __init__(self, reader: ubjson.ObjectReader | None = None) -> None:

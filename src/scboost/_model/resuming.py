@@ -125,22 +125,22 @@ class Identity:
                     f"warm_start=True only {', '.join(sorted(MAY_CHANGE_IN_WARM_START))} may change; use "
                     "warm_start=False, or a clone, to start anew."
                 )
-        parts = {"rows": "X", "target": "y", "weights": "sample_weight", "validation": "the validation rows"}
+        parts = {"rows": "X", "target": "y", "weights": "sample_weight", "validation": "the validation set"}
         changed = [said for name, said in parts.items() if getattr(self, name) != getattr(now, name)]
         if changed:
             raise ValueError(
-                f"warm_start=True goes on with the first fit and needs its rows, but {' and '.join(changed)} "
+                f"warm_start=True goes on with the first fit and needs its samples, but {' and '.join(changed)} "
                 f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False, or a clone, to start anew."
             )
 
 
 def _checksum(keys: Keys, values: FloatArray | None = None) -> int:
-    """Return a number that differs if any of the rows, or of their values, does, or their order."""
+    """Return a number that differs if any sample or the order of the samples does."""
     return crc32(keys.tobytes()) if values is None else crc32(values.tobytes())
 
 
 def _checksum_of_all_workers(keys: Keys, values: FloatArray | None, communicator: Communicator) -> int:
-    """Return the same for the rows of all workers, whichever has them, in any order."""
+    """Return the same for the samples of all workers, however they are distributed."""
     with np.errstate(over="ignore"):
         if values is not None:
             keys = mix64(keys ^ mix64(np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)))
@@ -192,7 +192,7 @@ def _difference(model: FittedModel, encoder: Encoder, classes: npt.NDArray[Any] 
         own, now = _names(model.encoder), _names(encoder)
         return f"has the columns {own}, X has {now}; give the same columns in the same order"
     if model.encoder != encoder:
-        return "was fitted on other kinds of columns: numbers where X has categories, or dense rows where X is sparse"
+        return "was fitted on other kinds of columns: numbers where X has categories, or dense values where X is sparse"
     own_labels, labels = (() if given is None else given for given in (model.classes, classes))
     if not np.array_equal(own_labels, labels):
         return f"has the classes {np.asarray(own_labels).tolist()}, y has {np.asarray(labels).tolist()}"

@@ -119,7 +119,7 @@ class Threads:
     def _map(self, function: Callable[[_P], _T], parts: list[_P]) -> list[_T]:
         """Let all threads, the calling one among them, take the parts in turn."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="scboost-rows")
+            self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="scboost-samples")
         results: list[Any] = [None] * len(parts)
         left = iter(range(len(parts)))
 

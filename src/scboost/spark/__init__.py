@@ -1,11 +1,11 @@
-"""The estimators as stages of Spark ML: rows that are spread over executors, the same method, the same model.
+"""The estimators as stages of Spark ML: samples distributed over executors, the same method, the same model.
 
 A fit is one barrier stage. Its tasks grow trees together through XGBoost's collective, and add up a few hundred
 numbers a round. The fitted model is an ordinary one: it predicts wherever scboost is installed, and its file is
 scboost's.
 
-Rows go to the tasks by their content, and lie there in the order of their content: how the data frame is partitioned
-does not matter, and the same rows give the same model.
+Samples are assigned to tasks by a hash of their content and sorted by it: how the data frame is partitioned
+does not matter, and the same samples give the same model.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class SCBoostClassifier(SparkEstimator, Probabilistic):
     featuresCols : list of str, optional
         Columns to use in its place: numbers, booleans, and strings, which are categories. Null is missing.
     zeros_are_missing : bool, default=False
-        Whether zeros of vectors count as missing, as in a sparse matrix; the rows then stay sparse in memory.
+        Whether zeros of vectors count as missing, as in a sparse matrix; the samples then stay sparse in memory.
     labelCol : str, default="label"
         Column of numbers or strings.
     weightCol : str, optional
-        Column of row weights.
+        Column of sample weights.
     validationIndicatorCol : str, optional
-        Column that is true for validation rows, which choose the number of rounds, stop early and weigh the trees.
+        Column that is true for validation samples, used for early stopping, round selection and tree weights.
     predictionCol : str, default="prediction"
         Column of predicted labels: doubles, or strings if labels are strings.
     probabilityCol : str, default="probability"
@@ -94,8 +94,8 @@ class SCBoostClassifier(SparkEstimator, Probabilistic):
     timeout : int, default=300
         Seconds after which a task that does not answer the others ends the fit.
     resume_from : str, optional
-        Checkpoint to go on from, that ``callbacks=[Checkpoint(path)]`` has written. The first task writes it and the
-        driver reads it: use a folder that all machines see. The same rows give the model of an unbroken fit.
+        Checkpoint to resume, written by ``callbacks=[Checkpoint(path)]``. The first task writes it and the
+        driver reads it: use a folder that all machines see. The same samples give the model of an uninterrupted fit.
     **params
         Parameters of :class:`scboost.SCBoostClassifier`.
 

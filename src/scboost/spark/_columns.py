@@ -54,7 +54,7 @@ class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasVa
     )
     zeros_are_missing = param(
         "zeros_are_missing",
-        "whether zeros of vectors count as missing; their rows then stay sparse in memory",
+        "whether zeros of vectors count as missing; they then stay sparse in memory",
         TypeConverters.toBoolean,
     )
 
@@ -103,7 +103,7 @@ class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasVa
 
 
 def vectors_to_matrix(vectors: Any, *, as_sparse: bool) -> Any:
-    """Rows of X, of shape (n, d), from an Arrow array of the parts of vectors."""
+    """Return X, of shape (n, d), from an Arrow array of the parts of vectors."""
     kind, size, indices, values = vectors.flatten()
     if values.null_count:
         raise ValueError(f"featuresCol has {values.null_count} rows without a vector (null).")

@@ -41,7 +41,7 @@ class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWri
     timeout = param(
         "timeout", "seconds after which a task that does not answer the others ends the fit", TypeConverters.toInt
     )
-    resume_from = param("resume_from", "file of a checkpoint to go on from", TypeConverters.toString)
+    resume_from = param("resume_from", "file of a checkpoint to resume", TypeConverters.toString)
 
     def __init__(self, **params: Any) -> None:
         super().__init__()

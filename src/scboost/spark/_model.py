@@ -67,7 +67,7 @@ class SparkModel(Model, Columns, MLReadable, MLWritable):  # type: ignore[misc]
         raise NotImplementedError
 
     def _predict(self, X: Any) -> dict[str, Any]:
-        """Parts of the answer for some rows."""
+        """Return the parts of the answer for some samples."""
         raise NotImplementedError
 
     def _transform(self, dataset: Any) -> Any:

@@ -28,7 +28,7 @@ class FitTask:
     names : list of str or None
         Columns of X; None if it is one of vectors.
     as_sparse : bool
-        Whether rows of vectors stay sparse.
+        Whether vectors stay sparse.
     others : list of str
         Columns beside X: "label", and "weight" and "validation" if there are such.
     arguments : dict
@@ -50,7 +50,7 @@ class FitTask:
         self._others, self._arguments, self._resume = others, arguments, resume
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Fit to the rows of this task; the first one answers with the model, or each with what is wrong."""
+        """Fit to the samples of this task; the first one answers with the model, or each with what is wrong."""
         context = BarrierTaskContext.get()
         features, others = [], []
         for batch in batches:  # what Arrow holds of vectors is let go
@@ -72,13 +72,13 @@ class FitTask:
         yield pa.RecordBatch.from_pydict({"answer": [pickle.dumps(answer)]})
 
     def _rows(self, features: Any) -> Any:
-        """Rows of X of one batch."""
+        """Return X of one batch."""
         if self._names is not None:
             return pa.Table.from_struct_array(features)
         return vectors_to_matrix(features, as_sparse=self._as_sparse)
 
     def _joined(self, rows: list[Any]) -> Any:
-        """Rows of X of all batches; None if there is no batch, which would tell the number of columns."""
+        """Return X of all batches; None if there is no batch, which would tell the number of columns."""
         if len(rows) < 2:
             return rows[0] if rows else None
         if self._names is not None:

@@ -51,7 +51,7 @@ class Loss(ABC):
         Whether the variance of the gradient equals the Hessian where the model is right, as for two classes. Otherwise
         the ratio of the two is estimated each round, which gives exploration its scale.
     supports_weighting : bool
-        Whether tree weights can be learnt with it, which needs a Hessian.
+        Whether tree weights can be learned with it, which needs a Hessian.
     residual_quantile : float or None
         If the constant step that minimises the loss of a group of samples is a quantile of ``y - raw``: which one.
     line_search : LineSearch or None
