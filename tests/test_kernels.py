@@ -145,7 +145,8 @@ def test_a_fit_of_many_rows_remembers_leaf_numbers(monkeypatch):
     def look(model):
         seen.append(len(model._resumable.training.state.projector.histories[0]._leaves))
 
-    SCBoostClassifier(n_estimators=7, memory=5, n_jobs=1, callbacks=[look]).fit(X, X[:, 0] > X[:, 1])
+    model = SCBoostClassifier(n_estimators=7, memory=5, n_jobs=1, callbacks=[look], engine="xgboost")
+    model.fit(X, X[:, 0] > X[:, 1])
     assert seen == [1, 2, 3, 4, 5, 5, 5]
 
 
@@ -164,7 +165,7 @@ def test_compiled_fits_are_bit_identical(kind, weighted, monkeypatch):
     def fit(threads):
         fewest = sys.maxsize if threads is SERIAL else 0
         monkeypatch.setattr(threads_module, "_COMPILED", fewest)
-        model = make(n_estimators=8, n_jobs=1, random_state=0).fit(X, y, sample_weight=weight)
+        model = make(n_estimators=8, n_jobs=1, random_state=0, engine="xgboost").fit(X, y, sample_weight=weight)
         return model.training_log_["loss"], np.frombuffer(model.get_booster().save_raw(), dtype=np.uint8)
 
     assert_same(fit)

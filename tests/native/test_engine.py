@@ -16,6 +16,7 @@ from scboost._engine.factory import engine_name
 from scboost._engine.native.engine import NativeEngine, binned
 from scboost._engine.native.trees import GrowthOptions, Pool
 from scboost._engine.xgboost.engine import XGBoostEngine
+from scboost._runtime import threads
 
 
 def make(n=600, d=5, seed=0):
@@ -172,3 +173,11 @@ def test_a_resumed_fit_keeps_its_engine():
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     with pytest.raises(ValueError, match="engine='native' was 'xgboost'"):
         resumed.set_params(n_estimators=9, engine="native").fit(X, y)
+
+
+def test_fits_of_many_samples_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_THREADED", 0)  # as with many samples
+    X, y = two_classes(n=500)
+    one, four = (SCBoostClassifier(**FAST | {"n_jobs": n}, engine="native").fit(X, y) for n in (1, 4))
+    np.testing.assert_array_equal(one.training_log_["loss"], four.training_log_["loss"])
+    np.testing.assert_array_equal(one.predict_proba(X), four.predict_proba(X))

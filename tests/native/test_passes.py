@@ -16,7 +16,7 @@ from scboost._runtime.threads import SERIAL, Threads
 
 N = 5000  # several blocks
 COMPILED = Threads()
-COMPILED.use_passes(passes, N)
+COMPILED.use_passes(passes)
 
 
 def vectors(*shape, seed=0):

@@ -252,11 +252,12 @@ class FitMixin(ABC):
             with agreed(communicator):
                 labels = self._target_array(given.y, matrix, "y")
             target = self._learn_target(labels, matrix, given.sample_weight, communicator, base_loss)
-        context.threads.load_kernels(len(target.samples))
         if self._engine_name(given, context) == "native":
             from scboost._engine.native import passes
 
-            context.threads.use_passes(passes, len(target.samples))
+            context.threads.use_passes(passes)
+        else:
+            context.threads.load_kernels(len(target.samples))
         if communicator.size > 1 and (n := target.samples.count(communicator)) < 2:
             raise ValueError(f"X has {n} samples with positive weight on all workers; at least 2 are needed.")
         return encoder, target

@@ -83,10 +83,9 @@ class Threads:
         """Load the compiled kernels if there are enough samples."""
         self._kernels = self._kernels or load_kernels(n_samples)
 
-    def use_passes(self, passes: ModuleType, n_samples: int) -> None:
-        """Use the passes of the native engine, which run on one thread, unless several would be faster."""
-        if self.n_threads < _FEWEST_THREADS or n_samples < _THREADED:
-            self.passes = passes
+    def use_passes(self, passes: ModuleType) -> None:
+        """Use the passes of the native engine, with any number of threads: their sums are rounded differently."""
+        self.passes = passes
 
     def map_blocks(self, function: Callable[[slice], _T], n: int, size: int | None = None) -> list[_T]:
         """Call a function for every block of samples.
