@@ -53,8 +53,8 @@ def test_regression_depth_is_unlimited_unless_cross_validation_selects_one():
     X = rng.normal(size=(1000, 4))
     noisy = np.sin(2 * X[:, 0]) + np.abs(X[:, 1]) - X[:, 2] + 1.5 * rng.normal(size=1000)
     sharp = np.sign(X).prod(axis=1) + 0.1 * rng.normal(size=1000)
-    assert SCBoostRegressor(**QUICK).fit(X, noisy).max_depth_ in (2, 3, 4)
-    model = SCBoostRegressor(**QUICK).fit(X, sharp)
+    assert SCBoostRegressor(**QUICK, tree_shape="leaf-wise").fit(X, noisy).max_depth_ in (2, 3, 4)
+    model = SCBoostRegressor(**QUICK, tree_shape="leaf-wise").fit(X, sharp)
     assert model.max_depth_ is None
     assert depth_of(model) > 6
     assert SCBoostRegressor(n_estimators=3, max_leaves=None).fit(X, sharp).max_depth_ == 6

@@ -160,3 +160,17 @@ def test_larger_steps_where_the_round_limit_binds(native, monkeypatch):
     bound = SCBoostRegressor(**params).fit(X, y)
     assert free.n_estimators_ > 60 == bound.n_estimators_
     assert bound.learning_rate_ > autotune.auto_learning_rate(800, 60)
+
+
+def test_fold_models_of_a_rare_class_take_no_larger_steps(native):
+    """From log-odds of -6, steps of four times the learning rate overshoot, and the selected rounds mean nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    y = (X[:, 0] + 0.3 * rng.normal(size=8000) > 2.85).astype(int)
+    assert 0.001 < y.mean() < 0.005
+    params = {**native, "learning_rate": "auto", "tree_shape": "depth-wise", "max_depth": 6, "feature_selection": False}
+    model = SCBoostClassifier(**params).fit(X, y)
+    constant = -(y.mean() * np.log(y.mean()) + (1 - y.mean()) * np.log(1 - y.mean()))
+    losses = model.selection_log_["validation_loss"]
+    assert (losses[:20] < constant).all()
+    assert autotune.selection_speedup(0.1, 0.004) == 1 < autotune.selection_speedup(0.1, 0.006)

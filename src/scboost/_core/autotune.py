@@ -47,6 +47,8 @@ _PATIENCE = 10
 _SELECTION_STOPPING = EarlyStopping(patience=60, tol=0.0, share=0.2)
 # Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
 _SELECTION_SPEEDUP = 4
+# Share of a class below which they do not: from log-odds far from 0, where Hessians are small, such steps overshoot.
+RARE_CLASS = 0.005
 # Features from which and samples up to which histograms, not samples, take the time of growing a tree.
 _WIDE, _FEW_SAMPLES = 100, 10_000
 # Samples from which larger trees are candidates.
@@ -67,8 +69,10 @@ def selection_stopping(patience: int | str, tol: float) -> EarlyStopping:
     return _SELECTION_STOPPING if isinstance(patience, str) else EarlyStopping(int(patience), float(tol))
 
 
-def selection_speedup(rate: float) -> int:
+def selection_speedup(rate: float, rarest_class: float = 1.0) -> int:
     """Return by which factor the learning rate of fold models is larger."""
+    if rarest_class < RARE_CLASS:
+        return 1
     return min(_SELECTION_SPEEDUP, max(int(LARGEST_RATE / rate), 1))
 
 

@@ -161,12 +161,15 @@ class Facts:
         Number of samples, where a weight counts as that many; at least their number.
     max_categories : int
         Number of categories of the feature with the most.
+    rarest_class : float
+        Share of the samples in the class with the fewest; 1 for regression.
     """
 
     n_features: int
     total_weight: float
     effective_size: float
     max_categories: int = 0
+    rarest_class: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -426,7 +429,7 @@ def _selection(
     stopping = autotune.selection_stopping(p.n_iter_no_change, p.tol)
     speedup = 1
     if strategy.weighting is None or strategy.adds_full_model:  # fold models that are not kept may take larger steps
-        speedup = autotune.selection_speedup(rate)
+        speedup = autotune.selection_speedup(rate, facts.rarest_class)
         stopping = replace(stopping, patience=-(-stopping.patience // speedup))
     by_loss = p.estimator is None and p.early_stopping_metric is None
     few_samples = facts.effective_size <= autotune.MAX_SELECTION_SIZE
@@ -435,7 +438,7 @@ def _selection(
         shape=engine == "native" and p.tree_shape == "auto" and not isinstance(p.max_leaves, Integral),
         projection=engine == "native" and p.projection_strength == "auto",
         subset_splits=p.categorical_splits == "auto" and facts.max_categories >= autotune.FEWEST_CATEGORIES_FOR_SUBSETS,
-        rate=p.learning_rate == "auto",
+        rate=p.learning_rate == "auto" and facts.rarest_class >= autotune.RARE_CLASS,
     )
     competes = by_loss and (few_samples or engine == "native")
     return RoundSelection(

@@ -25,6 +25,7 @@ from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
 from scboost._data.batches import OpenBatches, opened
 from scboost._data.encoder import Encoder, InputRules
+from scboost._data.folds import class_counts
 from scboost._data.samples import Samples
 from scboost._data.validation import check_size, target_vector
 from scboost._engine.factory import engine_name
@@ -313,6 +314,7 @@ class FitMixin(ABC):
             total_weight=samples.total_weight(communicator),
             effective_size=samples.effective_size(communicator),
             max_categories=encoder.max_categories,
+            rarest_class=_rarest_class(samples, loss, communicator),
         )
         scoring, learner = parameters.early_stopping_metric, parameters.estimator
         spec = resolve(
@@ -384,6 +386,14 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:
         random_state = 0
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _rarest_class(samples: Samples, loss: Loss, communicator: Communicator) -> float:
+    """Return the share of the samples that is in the class with the fewest; 1 for regression."""
+    if not loss.n_classes:
+        return 1.0
+    counts = class_counts(samples, loss.n_classes, communicator)
+    return float(counts.min() / counts.sum())
 
 
 def _with_usable_weights(target: Target, parameters: Parameters, communicator: Communicator) -> Target:
