@@ -151,7 +151,7 @@ def test_the_factor_is_that_of_the_rows_held_out():
     X, y = two_classes(n=600, seed=5)
     X = np.round(2 * X).clip(-4, 4)  # all values are among the rows kept: bin cuts are the same
     kept, held_out = np.arange(400), np.arange(400, 600)
-    params = {**SELECTED, "exploration": 0.0, "max_depth": 6}
+    params = {**SELECTED, "exploration": 0.0, "max_depth": 6, "tree_shape": "depth-wise"}
     model = SCBoostClassifier(**params, cv=[(kept, held_out)]).fit(X, y)
     best = int(np.argmin(model.selection_log_["validation_loss"])) + 1
     fold = SCBoostClassifier(**{**params, "learning_rate": 0.5}, n_estimators=best).fit(X[kept], y[kept])

@@ -150,7 +150,7 @@ def test_integer_weights_equal_repeated_samples_of_huge_targets(params, x, y, we
     weighted = np.log(model.fit(X, y, sample_weight=weight).predict(X))
     repeated = np.log(model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict(X))
     diverges = "learning_rate" in params
-    assert (model.training_log_["loss"][-1] > 1e18) == diverges
+    assert (model.training_log_["loss"].max() > 1e18) == diverges
     if engine == "xgboost":  # the other one splits off no Hessian as small as the rounding of their sum
         assert (weighted.max() > 40) == diverges
     tolerance = {"rtol": 1e-5} if diverges else {"rtol": 1e-3, "atol": 1e-3 * np.ptp(repeated)}

@@ -117,7 +117,7 @@ def test_two_workers_fit_the_model_of_one_process(name):
 def test_two_workers_choose_as_one_process(name, preset):
     choice = CHOICES[name]
     X, y = choice.make()
-    estimator = choice.cls(**QUICK, preset=preset)
+    estimator = choice.cls(**QUICK, preset=preset, engine="xgboost")
     alone = estimator.fit(X, y)
     assert choice.of(alone) != choice.otherwise
     shared, _ = fit_shared(estimator, [Part(some_rows(X, rows), y[rows], None) for rows in cut(len(y), [250])])

@@ -27,7 +27,7 @@ _HEAD = """\
 
 ```
 scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--param NAME=VALUE ...]
-scboost predict  MODEL DATA -o FILE [--proba] [--keep COLUMN ...]
+scboost predict  MODEL DATA -o FILE [--proba] [--interval COVERAGE] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
 scboost compress MODEL DATA [--max-trees N] [--max-bytes N] [--certify DATA] -o MODEL

@@ -66,7 +66,7 @@ def test_every_peer_fits_every_kind_of_set(method, name, data_dir, monkeypatch):
     assert score > 0.6
     assert found["cpu_seconds"] > 0
     assert set(found) <= set(default_study.COLUMNS)
-    if METHODS[method].stops:
+    if METHODS[method].stops or method == "ChimeraBoost":  # which stops by itself
         assert 1 <= found["n_trees"] < 1000
     else:
         assert found["n_trees"] == 100

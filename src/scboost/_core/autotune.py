@@ -118,7 +118,7 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
         rate = 2.0 if classifies and free.rate else 1.0
         found = [Candidate(replace(base, max_depth=depth), None, rate, pace) for depth in depths] + found
-    if free.shape and (base.max_depth or DEPTH) >= DEPTH:
+    if free.shape and loss.n_outputs == 1 and (base.max_depth or DEPTH) >= DEPTH:  # with several they cost too much
         found += _shapes(base, n_samples, free)
     if free.subset_splits:
         found += [replace(one, options=replace(one.options, subset_splits=True)) for one in found]
