@@ -7,10 +7,10 @@ import pytest
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
-from data_makers import QUICK, additive, product_of_three
+from data_makers import QUICK, additive, product_of_three, three_classes
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core import autotune
-from scboost._core.losses import LogisticLoss, SquaredLoss
+from scboost._core.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.race import Candidate, Race
 from scboost._core.stopping import ContinuedStopping, EarlyStopping
 from scboost._engine.interface import TreeOptions
@@ -174,3 +174,17 @@ def test_fold_models_of_a_rare_class_take_no_larger_steps(native):
     losses = model.selection_log_["validation_loss"]
     assert (losses[:20] < constant).all()
     assert autotune.selection_speedup(0.1, 0.004) == 1 < autotune.selection_speedup(0.1, 0.006)
+
+
+@pytest.mark.parametrize(
+    ("n_outputs", "n_features", "n_samples", "competes"),
+    [(1, 99, 500, True), (1, 100, 500, False), (1, 100, 10_000, True), (3, 5, 500, False)],
+)
+def test_shapes_compete_where_symmetric_trees_are_affordable(n_outputs, n_features, n_samples, competes):
+    loss = LogisticLoss() if n_outputs == 1 else SoftmaxLoss(n_outputs)
+    assert autotune.shapes_compete(loss, n_features, n_samples) == competes
+
+
+def test_no_shape_is_tried_with_several_classes(native):
+    X, y = three_classes(n=300)
+    assert SCBoostClassifier(**native).fit(X, y).tree_shape_ == "depth-wise"

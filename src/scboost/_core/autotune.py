@@ -118,7 +118,7 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
         rate = 2.0 if classifies and free.rate else 1.0
         found = [Candidate(replace(base, max_depth=depth), None, rate, pace) for depth in depths] + found
-    if free.shape and loss.n_outputs == 1 and (base.max_depth or DEPTH) >= DEPTH:  # with several they cost too much
+    if free.shape and (base.max_depth or DEPTH) >= DEPTH:
         found += _shapes(base, n_samples, free)
     if free.subset_splits:
         found += [replace(one, options=replace(one.options, subset_splits=True)) for one in found]
@@ -147,7 +147,16 @@ def _shapes(base: TreeOptions, n_samples: float, free: Free) -> list[Candidate]:
 
 def max_bin(n_features: int, total_weight: float) -> int:
     """Return the number of histogram bins."""
-    return 64 if n_features >= _WIDE and total_weight < _FEW_SAMPLES else 256
+    return 64 if _is_wide(n_features, total_weight) else 256
+
+
+def _is_wide(n_features: int, total_weight: float) -> bool:
+    return n_features >= _WIDE and total_weight < _FEW_SAMPLES
+
+
+def shapes_compete(loss: Loss, n_features: int, n_samples: float) -> bool:
+    """Whether trees of other shapes are candidates: not where a symmetric tree takes many times as long to grow."""
+    return loss.n_outputs == 1 and not _is_wide(n_features, n_samples)
 
 
 @dataclass(frozen=True)
