@@ -43,15 +43,17 @@ def _kill(kill: dict[str, Any]) -> str:
 def _fuzz(fuzz: dict[str, Any]) -> str:
     refused, sound = (sum(found.get(name, 0) for found in fuzz["outcomes"].values()) for name in ("refused", "sound"))
     return (
-        f"**{fuzz['mutants']:,} mutants, {fuzz['violations']} violations**: {refused:,} refused, {sound:,} accepted as "
-        f"other sound models; methods compared: {_counts(fuzz['comparisons'])}"
+        f"**{fuzz['mutants']:,} mutants, {fuzz['violations']} violations**: {refused:,} rejected, {sound:,} accepted "
+        f"as other valid models; methods compared: {_counts(fuzz['comparisons'])}"
     )
 
 
 def _mutants(figures: dict[str, Any]) -> str:
     crashes = sum(n for found in figures["outcomes"].values() for name, n in found.items() if name in _CRASHES)
     caught = sum(n for name, n in figures["outcomes"]["error"].items() if name in _CRASHES)
-    return f"{figures['mutants']:,} mutants; {crashes:,} crash or hang the library, **{caught:,} of these are found**"
+    return (
+        f"{figures['mutants']:,} mutants; {crashes:,} crash or hang the library, **{caught:,} of these are detected**"
+    )
 
 
 _CRASHES = {"crashes", "hangs", "no memory"}
@@ -74,26 +76,26 @@ def figures() -> str:
     soak, kill, fuzz, compat = (_read(name) for name in ("soak", "kill", "fuzz", "compat"))
     compat["date"] = max(row["date"] for row in compat["environments"])
     sound, files = _read("check_sound"), _read("compat_files")
-    checked = f"**{sound['models']:,} models, {len(sound['false refusals'])} false refusals**"
+    checked = f"**{sound['models']:,} models, {len(sound['false refusals'])} valid models rejected**"
     versions = (
-        f"**{files['files']} files in {len(files['by version'])} versions: {files['same']} predict the same, "
-        f"{files['refused']} fail loudly, {files['violations']} wrong**"
+        f"**{files['files']} files in {len(files['by version'])} versions: {files['same']} give the same "
+        f"predictions, {files['refused']} raise an error, {files['violations']} give wrong predictions**"
     )
     rows = [
-        "| run | found | command, date |",
+        "| run | result | command, date |",
         "|---|---|---|",
         _row("soak", soak, _soak(soak)),
         _row("kills", kill, _kill(kill)),
         _row("mutants of model files", fuzz, _fuzz(fuzz)),
-        _row("files of XGBoost and LightGBM, checked", sound, checked),
+        _row("`scboost check`, valid files of XGBoost and LightGBM", sound, checked),
         *(
-            _row(f"mutants of {library} files, checked", found, _mutants(found))
+            _row(f"`scboost check`, mutants of {library} files", found, _mutants(found))
             for library, found in (
                 ("XGBoost", _read("check_mutants_xgboost")),
                 ("LightGBM", _read("check_mutants_lightgbm")),
             )
         ),
-        _row("our files in other versions of XGBoost", files, versions),
+        _row("scboost files in other versions of XGBoost", files, versions),
         _row("supported versions", compat, _matrix(compat)),
     ]
     return "\n".join(rows)

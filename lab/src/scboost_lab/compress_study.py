@@ -1,8 +1,10 @@
 """Compare models compressed to a few trees with their teachers and with short boosted models.
 
 ``scboost-lab compress_study PART`` appends to ``results/compress/<part>.csv``; one row is one fold of one method on one
-data set, with at most `TRAIN_CAP` training samples. Nothing of ours is selected on the test fold; the learning rate of
-a short boosted model is, in its favour, by whoever reads the rows: there is one row for each learning rate.
+data set, with at most `TRAIN_CAP` training samples. No setting of a compressed model is selected on the test
+fold during a run, but earlier results on fold 0 influenced the default leaf size of `compress`. The learning rate of a
+short boosted model is selected on the test fold, in its favour, when the rows are summarized: there is one row for each
+learning rate.
 """
 
 import argparse

@@ -303,25 +303,27 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         method: SetMethod = "smallest",
         class_conditional: bool = False,
     ) -> BoolArray:
-        """Return sets of labels that contain the label of a new sample with a given probability.
+        """Predict sets of labels that contain the label of a new sample with a given probability.
 
-        A label is in the set if it is no less plausible than that of most training samples out of fold, or of most
-        samples of the calibration set after ``calibrate``.
+        Sets are conformal: the threshold of the predicted probabilities is a quantile over the out-of-fold predictions
+        of the training samples or, after ``calibrate``, over the calibration set. Coverage is marginal: it holds on
+        average over samples. Without ``calibrate``, it is approximate.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Samples.
         coverage : float in (0, 1) or list of these, default=0.9
-            Nominal coverage, for samples from the distribution of the training set.
+            Nominal coverage for samples from the distribution of the training set, or of the calibration set.
         method : {"smallest", "adaptive"}, default="smallest"
-            "smallest" takes all labels above a common probability: the smallest sets on average. A set is empty where
-            no label is that probable, which happens if the coverage asked for is below the accuracy. "adaptive" takes
-            the most probable labels until their total probability exceeds a common limit: sets are never empty, larger
-            for ambiguous samples, and cover more than asked for if the accuracy is higher.
+            "smallest" includes all labels whose probability exceeds a common threshold, which gives the smallest sets
+            on average if the probabilities are correct. A set is empty if no label reaches the threshold; expect this
+            if ``coverage`` is below the accuracy. "adaptive" includes the most probable labels until their total
+            probability exceeds a common threshold: sets are never empty, larger for ambiguous samples, and cover more
+            than the nominal coverage if it is below the accuracy.
         class_conditional : bool, default=False
-            Whether the coverage holds for each class rather than on average. Sets are larger; a class with fewer than
-            ``1 / (1 - coverage)`` samples is in every set.
+            Whether to target the coverage within each class rather than on average. Sets are larger; a class with fewer
+            than about ``1 / (1 - coverage)`` samples is in every set.
 
         Returns
         -------

@@ -36,21 +36,22 @@ _Self = TypeVar("_Self", bound="SCBoostRanker")
 
 @documented
 class SCBoostRanker(RestrictedSCBoost):
-    """Gradient-boosted trees that order the documents of a query by relevance.
+    """Gradient-boosted trees that rank the documents of each query by relevance.
 
-    Queries are kept whole in every fold and validation set. The number of rounds is selected by cross-validation on the
-    loss; for ``loss="lambdarank"`` that is NDCG itself.
+    Cross-validation and validation splits never divide a query. The number of rounds is selected by cross-validation on
+    the loss; for ``loss="lambdarank"``, on NDCG itself.
 
     Weighted trees (``weighting``, ``preset="best"``), compression, batches and clusters are not supported yet.
 
     Parameters
     ----------
     loss : {"lambdarank", "pairwise", "xendcg"}, default="lambdarank"
-        "lambdarank" optimizes NDCG; "pairwise" the share of pairs in the right order; "xendcg" a smooth bound of NDCG,
-        by the cross-entropy of scores and gains, at less cost for long queries.
+        "lambdarank" optimizes NDCG through LambdaRank gradients; "pairwise" minimizes the logistic loss of document
+        pairs (RankNet); "xendcg" minimizes a cross-entropy that bounds NDCG (XE-NDCG), at a lower cost for queries with
+        many documents.
     truncation : int or None, default=None
-        Number of documents of a query that count for ``loss="lambdarank"``. None is 30. Use somewhat more than the k of
-        the NDCG@k that matters.
+        Truncation level of NDCG for ``loss="lambdarank"``: the number of top-ranked documents that are considered. None
+        means 30. To optimize NDCG@k, use a value somewhat larger than k.
     <shared parameters>
 
     Attributes
@@ -154,12 +155,12 @@ class SCBoostRanker(RestrictedSCBoost):
         y : array-like of shape (n_samples,)
             Relevance of each document, from 0 to 50. The gain of a relevance r is ``2^r - 1``.
         sample_weight : array-like of shape (n_samples,) or (n_queries,), optional
-            Weights of the documents, or of the queries in the order in which they appear. A pair counts by the product
-            of the weights of its documents, divided by the mean weight of the query.
+            Weights of the documents, or of the queries in order of first appearance. The weight of a pair is the
+            product of the weights of its documents, divided by the mean weight of the query.
         qid : array-like of shape (n_samples,)
-            Query of each document, in any order. Give this or ``group``.
+            Query of each document, in any order. Pass either ``qid`` or ``group``.
         group : array-like of shape (n_queries,)
-            Number of documents of each query, whose documents follow each other.
+            Number of documents of each query; the documents of a query must be contiguous.
         X_val, y_val, qid_val, group_val, sample_weight_val : optional
             Validation set.
         init_model : estimator, str or Path, optional
@@ -232,7 +233,7 @@ class SCBoostRanker(RestrictedSCBoost):
         return RankingMetric(scoring)
 
     def predict(self, X: ArrayLike) -> Float64Array:
-        """Return the score of each document; within a query, higher is more relevant.
+        """Predict a score for each document; within a query, a higher score means more relevant.
 
         Parameters
         ----------
@@ -242,7 +243,7 @@ class SCBoostRanker(RestrictedSCBoost):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores of different queries cannot be compared.
+            Scores; those of different queries are not comparable.
         """
         return self._fitted.means(self._raw_scores(X))
 
@@ -256,25 +257,25 @@ class SCBoostRanker(RestrictedSCBoost):
         group: ArrayLike | None = None,
         k: int | None = None,
     ) -> float:
-        """Return the mean NDCG of the queries.
+        """Return the mean NDCG over the queries.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Documents.
         y : array-like of shape (n_samples,)
-            Relevances.
+            Relevance of each document.
         sample_weight : array-like of shape (n_samples,) or (n_queries,), optional
-            Weights; a query counts by the mean weight of its documents.
+            Weights; the weight of a query is the mean weight of its documents.
         qid, group : array-like
             Queries, as in ``fit``.
         k : int, optional
-            Number of documents of a query that count; all by default.
+            Truncation level: only the k top-ranked documents of each query are considered. All by default.
 
         Returns
         -------
         float
-            NDCG with exponential gains, in [0, 1]. Queries without a relevant document are left out.
+            NDCG with exponential gains, in [0, 1]. Queries without a relevant document are ignored.
         """
         query = _queries(qid, group, X, "")
         documents = _documents(y, query, X, "y")

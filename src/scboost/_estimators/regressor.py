@@ -251,20 +251,23 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
     @explains_foreign_arguments
     def predict_interval(self, X: ArrayLike, coverage: float | Sequence[float] = 0.9) -> Float64Array:
-        """Return prediction intervals that contain the target of a new sample with a given probability.
+        """Predict intervals that contain the target of a new sample with a given probability.
 
-        The out-of-fold residuals of the training samples determine how far the bounds are from the prediction, in units
-        of a local scale: the width grows where residuals of samples with similar predictions are large. If several
-        quantiles were fitted, the bounds are the two that belong to the coverage, shifted; for another coverage, the
-        scale follows their distance. After ``calibrate``, the residuals are those of the calibration set. For losses
-        with a log link, bounds are not negative.
+        The width is a multiple of a local scale, the mean absolute out-of-fold residual of samples with similar
+        predictions; the multiple is a quantile of the scaled residuals (conformal prediction). If the two quantiles
+        that correspond to the coverage were fitted, the bounds are these quantiles, each shifted by a constant; for
+        other coverages, the local scale depends on the distance between the outer quantiles. After ``calibrate``, the
+        residuals are those of the calibration set. For losses with a log link, bounds are non-negative.
+
+        Coverage is marginal: it holds on average over samples, and may be lower within a subgroup. Without
+        ``calibrate``, it is approximate.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Samples.
         coverage : float in (0, 1) or list of these, default=0.9
-            Nominal coverage, for samples from the distribution of the training set.
+            Nominal coverage for samples from the distribution of the training set, or of the calibration set.
 
         Returns
         -------

@@ -42,37 +42,38 @@ class SCBoostSurvival(RestrictedSCBoost):
 
     Fits a Cox proportional hazards model or an accelerated failure time (AFT) model. The number of rounds is selected
     by cross-validation on the partial likelihood (Cox) or the likelihood (AFT) of held-out data, which take censoring
-    into account. ``y`` is one of
+    into account. Censoring is assumed to be independent of the event time given the features. ``y`` is one of
 
-    - a structured array of an event indicator (bool) and a time, as in scikit-survival;
-    - an array of shape (n_samples, 2) of times and event indicators (0 or 1);
-    - for ``loss="aft"``, an array of shape (n_samples, 2) of lower and upper bounds of the times: equal bounds are an
-      observed event, an upper bound of infinity is a right-censored time, a lower bound of 0 a left-censored one.
+    - a structured array with an event indicator (bool) and a time, as in scikit-survival;
+    - an array of shape (n_samples, 2) with times and event indicators (1: observed, 0: right-censored);
+    - for ``loss="aft"``, an array of shape (n_samples, 2) with lower and upper bounds of the times: equal bounds denote
+      an observed event, an infinite upper bound a right-censored time, and a lower bound of 0 a left-censored one.
 
     Weighted trees (``weighting``, ``preset="best"``), compression, batches and clusters are not supported yet.
 
     Parameters
     ----------
     loss : {"cox", "aft"}, default="cox"
-        "cox" models the hazard ratio and makes no assumption about the distribution of the times; "aft" models the
-        distribution of the logarithm of the time, and accepts interval-censored times.
+        "cox" assumes proportional hazards and leaves the baseline hazard unspecified; "aft" assumes a parametric
+        distribution of the logarithm of the time, and also accepts left- and interval-censored times.
     ties : {"breslow", "efron"} or None, default=None
-        Treatment of tied event times by ``loss="cox"``. None is "breslow", under which an integer weight is the same
-        as repetition; "efron" is more accurate if many events share a time.
+        Approximation for tied event times with ``loss="cox"``. None means "breslow", for which an integer sample weight
+        is equivalent to repeating the sample; "efron" is more accurate if many event times are tied.
     aft_distribution : {"normal", "logistic", "extreme"} or None, default=None
-        Distribution of the logarithm of the time for ``loss="aft"``: log-normal, log-logistic or Weibull times. None
-        is "normal".
+        Distribution of the logarithm of the time for ``loss="aft"``, which corresponds to log-normal, log-logistic or
+        Weibull times. None means "normal".
     aft_scale : float or None, default=None
-        Scale of that distribution while trees are grown. None is the maximum likelihood estimate without features;
-        ``aft_scale_`` is then estimated again from out-of-fold predictions, or from the training set if there are none.
+        Scale of that distribution during training. None means the maximum likelihood estimate of a model without
+        features; ``aft_scale_`` is then re-estimated from out-of-fold predictions, or from the training set if there
+        are none.
     <shared parameters>
 
     Attributes
     ----------
     event_times_ : ndarray of shape (n_event_times,)
-        Distinct event times of the training set: the default ``times`` of the predicted functions.
+        Distinct event times of the training set; the default ``times`` of the predicted functions.
     aft_scale_ : float
-        Scale of the distribution that ``loss="aft"`` predicts.
+        Scale of the predicted distribution of the log-time. Only for ``loss="aft"``.
     <shared attributes>
 
     Examples
@@ -231,7 +232,7 @@ class SCBoostSurvival(RestrictedSCBoost):
         return baseline
 
     def predict(self, X: ArrayLike) -> Float64Array:
-        """Return the hazard ratio (Cox) or the time (AFT) of each sample.
+        """Predict the hazard ratio (Cox) or the survival time (AFT) of each sample.
 
         Parameters
         ----------
@@ -243,12 +244,12 @@ class SCBoostSurvival(RestrictedSCBoost):
         ndarray of shape (n_samples,)
             Cox: the hazard relative to the baseline; higher means an earlier event. AFT: the exponential of the
             location of the log-time, which is the median for "normal" and "logistic"; higher means a later event.
-            The native XGBoost model predicts the same.
+            Plain XGBoost returns the same values from the model file.
         """
         return self._fitted.means(self._raw_scores(X))
 
     def predict_cumulative_hazard_function(self, X: ArrayLike, times: ArrayLike | None = None) -> Float64Array:
-        """Return the cumulative hazard of each sample at some times.
+        """Predict the cumulative hazard of each sample at the given times.
 
         Parameters
         ----------
@@ -260,7 +261,7 @@ class SCBoostSurvival(RestrictedSCBoost):
         Returns
         -------
         ndarray of shape (n_samples, n_times)
-            Not decreasing in the time. After the last event time, that of a Cox model stays constant.
+            Cumulative hazards, non-decreasing in time. For a Cox model, constant after the last event time.
         """
         baseline = self._baseline()
         at = baseline["time"] if times is None else np.asarray(times, dtype=np.float64)
@@ -269,7 +270,7 @@ class SCBoostSurvival(RestrictedSCBoost):
         return cumulative_hazards(self._fitted.loss, self._raw_scores(X), baseline, at)
 
     def predict_survival_function(self, X: ArrayLike, times: ArrayLike | None = None) -> Float64Array:
-        """Return the probability of each sample to have no event until some times.
+        """Predict the probability that the event occurs after each of the given times.
 
         Parameters
         ----------
@@ -281,25 +282,25 @@ class SCBoostSurvival(RestrictedSCBoost):
         Returns
         -------
         ndarray of shape (n_samples, n_times)
-            Not increasing in the time; what scikit-survival's metrics take.
+            Survival probabilities, non-increasing in time, as the metrics of scikit-survival expect them.
         """
         return np.exp(-self.predict_cumulative_hazard_function(X, times))
 
     def predict_quantile(self, X: ArrayLike, quantile: float = 0.5) -> Float64Array:
-        """Return a quantile of the time of the event; the median by default.
+        """Predict a quantile of the event time; the median by default.
 
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Samples.
         quantile : float in (0, 1), default=0.5
-            Probability that the event has happened by then.
+            Probability that the event occurs at or before the returned time.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            The first event time at which the survival function of a Cox model is at most ``1 - quantile``; infinity if
-            it stays above.
+            Quantiles of the event time. For a Cox model, the first event time at which the survival function is at most
+            ``1 - quantile``, or infinity if there is none.
         """
         if not 0 < quantile < 1:
             raise ValueError(f"quantile={quantile!r} must be between 0 and 1.")
@@ -318,15 +319,14 @@ class SCBoostSurvival(RestrictedSCBoost):
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Samples.
         y : structured array of shape (n_samples,) or array-like of shape (n_samples, 2)
-            Survival times in one of the forms that ``fit`` takes.
+            Survival times in one of the formats that ``fit`` accepts.
         sample_weight : array-like of shape (n_samples,), optional
             Sample weights; the weight of a pair is their product.
 
         Returns
         -------
         float
-            Share of the comparable pairs that are predicted in the right order: 0.5 for random predictions, 1 for
-            perfect ones.
+            Fraction of comparable pairs that are ranked correctly: 0.5 for random and 1 for perfect predictions.
         """
         raw = self._raw_scores(X)[0]
         bounds = time_bounds(y, len(raw), "y")
