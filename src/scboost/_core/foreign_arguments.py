@@ -175,7 +175,7 @@ FOREIGN = (
     _foreign(
         "device_type task_type gpu_id predictor devices device_config",
         "XLC",
-        "use device, which is handed to XGBoost: 'cuda' or 'cuda:0'. No GPU was at hand to test it.",
+        "use device, which is handed to XGBoost: 'cuda' or 'cuda:0'. Only 'cpu' is covered by tests.",
     ),
     _foreign("importance_type", "XL", "leave it out: feature_importances_ is the share of each column in the gain."),
     _foreign("xgb_model", "X", "use init_model= in fit, a model or the file of one."),
