@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-spark docs accessibility docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-autogluon test-spark docs accessibility docs-links compat fuzz soak kill-test bench pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -60,6 +60,12 @@ test-mlflow: $(VENV)/.dev
 test-tools: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet skl2onnx skrub 'ibis-framework[duckdb]' ray 'mlflow-skinny>=3' skops
 	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest -q tests/test_tools.py tests/test_skl2onnx.py tests/test_mlflow.py
+
+# scboost as a model of AutoGluon: AutoGluon's own test of a model class, in an environment of its own (700 MB, no torch).
+test-autogluon:
+	$(PYTHON) -m venv build/autogluon
+	build/autogluon/bin/python -m pip install --quiet autogluon.tabular .
+	PYTHONPATH=lab/src OMP_NUM_THREADS=1 build/autogluon/bin/python -m scboost_lab.autogluon_model
 
 # Spark, from the package index. Installs a Java runtime of Debian where there is none, which needs root.
 test-spark: $(VENV)/.dev

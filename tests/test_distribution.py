@@ -81,6 +81,32 @@ def test_the_tests_of_the_sdist_collect_and_pass(unpacked):
     assert " passed" in run([*pytest_here, *part], **options)
 
 
+def empty_environment(folder):
+    """Make an environment with nothing but pip: its Python, and the command that installs."""
+    run([sys.executable, "-m", "venv", str(folder / "empty")])
+    python = str(folder / "empty" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    reachable = [*pip, "download", "--quiet", "--no-deps", "--dest", str(folder), "threadpoolctl"]
+    if subprocess.run(reachable, capture_output=True, check=False).returncode:  # noqa: S603 - our own command
+        pytest.skip("no package index can be reached")
+    return python, [*pip, "install", "--quiet", "--no-compile"]
+
+
+@pytest.mark.slow
+def test_the_wheel_needs_neither_a_compiler_nor_xgboost(built, tmp_path):
+    if "-none-any" in built[1].name:
+        pytest.skip("there is no compiler to build the wheel with")
+    python, install = empty_environment(tmp_path)
+    run([*install, "--only-binary", ":all:", str(built[1])])
+    alone = {"PATH": str(Path(python).parent), "OMP_NUM_THREADS": "2"}
+    if sys.platform == "win32":
+        alone["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    shown = run([python, "-W", "error", str(ROOT / "tools" / "installed_wheel.py")], cwd=tmp_path, env=alone)
+    assert "XGBoost: absent" in shown
+    size = float(re.search(r"in all (\S+) MB", shown)[1])
+    assert size < 3 + 2.5 * ("narwhals" in shown), shown  # scikit-learn brings narwhals along from 1.9 on
+
+
 SMALL_FIT = """
 import importlib.metadata, sys
 import numpy as np, scboost
@@ -98,13 +124,8 @@ print(*sorted(installed - {"pip", "setuptools"}))
 
 @pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
-    run([sys.executable, "-m", "venv", str(tmp_path / "empty")])
-    python = str(tmp_path / "empty" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
-    pip = [python, "-m", "pip", "--disable-pip-version-check"]
-    reachable = [*pip, "download", "--quiet", "--no-deps", "--dest", str(tmp_path), "threadpoolctl"]
-    if subprocess.run(reachable, capture_output=True, check=False).returncode:  # noqa: S603 - our own command
-        pytest.skip("no package index can be reached")
-    run([*pip, "install", "--quiet", "--no-compile", f"{built[1]}[cpu]"])
+    python, install = empty_environment(tmp_path)
+    run([*install, f"{built[1]}[cpu]"])
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     installed = run([python, "-W", "error", "-c", SMALL_FIT], cwd=tmp_path, env=outside).split()
     # What a user gets along with the library: its own dependencies, and theirs.

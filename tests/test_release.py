@@ -85,6 +85,8 @@ def test_hosted_workflows_and_templates_are_valid_and_call_commands_that_exist()
         content = yaml.safe_load(path.read_text())
         for job in content.get("jobs", {}).values():
             used = [job.get("uses", ""), *(step.get("run", "") for step in job.get("steps", []))]
+            if used[0].startswith("./"):
+                assert (release.ROOT / used[0]).is_file(), path
             for text in used:
                 assert set(release.re.findall(r"^make ([\w-]+)", text, release.re.MULTILINE)) <= targets, path
         if "jobs" in content:

@@ -187,6 +187,8 @@ def check_installed(tree: Path, folder: Path, links: Path) -> list[str]:
     facts = []
     python = environment(folder, "bare", "scboost", links=links)
     facts.append(f"engines without XGBoost: {outside(python, '-c', FIRST, cwd=folder).strip()}")
+    shown = outside(python, str(tree / "tools" / "installed_wheel.py"), cwd=folder).strip().splitlines()
+    facts.append(f"installed besides scikit-learn and its dependencies: {shown[-2]}; {shown[-1]}")
     start = time.perf_counter()
     python = environment(folder, "small", "scboost[cpu]", links=links)
     outside(python, "-c", FIRST, cwd=folder)
