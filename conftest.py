@@ -15,9 +15,11 @@ settings.load_profile("repeatable")
 # Modules that are an extra: without it their examples cannot be collected.
 collect_ignore = [
     f"src/scboost/{name}"
-    for name, needed in {"_kernels.py": "numba", "dask.py": "dask", "spark": "pyspark"}.items()
+    for name, needed in {"dask.py": "dask", "spark": "pyspark"}.items()
     if find_spec(needed) is None
 ]
+if find_spec("autogluon") is None:
+    collect_ignore.append("lab/src/scboost_lab/autogluon_model.py")
 if not is_available():
     collect_ignore += ["src/scboost/_engine/native/trees.py", "tests/native_oracle.py", "tests/symmetric_reference.py"]
 

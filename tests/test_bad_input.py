@@ -81,7 +81,9 @@ CASES = {
     "inf in y": regressor(["y", "infinity"], given={"y": np.where(y > 1, np.inf, y)}),
     "NaN in y_val": regressor(["y_val", "NaN"], given={"X_val": X, "y_val": np.where(y > 1, np.nan, y)}),
     "no y": regressor(["y", "None"], given={"y": None}),
-    "two targets": regressor(["y", "1d", "(300, 2)"], given={"y": np.column_stack([y, y])}),
+    "two targets, another loss": regressor(
+        ["loss='huber'", "one target", "y has 2"], given={"y": np.column_stack([y, y])}, loss="huber"
+    ),
     "y too short": regressor(["y has 299", "300 samples"], given={"y": y[:-1]}),
     "X_val alone": regressor(["X_val", "y_val", "together"], given={"X_val": X}),
     "y_val alone": regressor(["X_val", "y_val", "together"], given={"y_val": y}),

@@ -628,7 +628,7 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "missing label": ({}, {"y": np.where(y2, "a", None)}, ["y", "None", "label"]),
     "continuous y": ({}, {"y": X2[:, 0]}, ["label type", "continuous"]),
     "y too short": ({}, {"y": y2[:-1]}, ["y", "299", "300"]),
-    "y of two columns": ({}, {"y": np.column_stack([y2, y2])}, ["y", "1d", "(300, 2)"]),
+    "y of several columns of classes": ({}, {"y": np.full((300, 2), 3)}, ["y", "2 columns", "0 and 1", "3"]),
     "X of one dimension": ({}, {"X": X2[:, 0]}, ["2D", "1D"]),
     "inf in X": ({}, {"X": np.where(X2 > 2, np.inf, X2)}, ["X", "infinity"]),
     "NaN in weights": ({}, {"sample_weight": NAN}, ["sample_weight", "NaN"]),

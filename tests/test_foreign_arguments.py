@@ -15,15 +15,15 @@ from sklearn.metrics import get_scorer_names
 
 import coming_from
 from data_makers import three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival, plotting
+from scboost import SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival, plotting
 from scboost._core.foreign_arguments import ATTRIBUTES, FOREIGN, METRICS, PREDICT
 
 NAMES = [name for foreign in FOREIGN for name in foreign.names]
-CLASSES = (SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
+CLASSES = (SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
 OURS = {name for cls in CLASSES for name in inspect.signature(cls).parameters}
 
 
-@pytest.mark.parametrize("cls", [SCBoostClassifier, SCBoostRegressor, SCBoostSurvival])
+@pytest.mark.parametrize("cls", [SCBoostClassifier, SCBoostDistribution, SCBoostRegressor, SCBoostSurvival])
 def test_the_constructor_answers_every_argument_of_the_table(cls):
     for foreign in FOREIGN:
         for name in foreign.names:
@@ -80,6 +80,16 @@ PEERS = {
     "C": [catboost.CatBoostClassifier, catboost.CatBoostRegressor],
     "S": [HistGradientBoostingClassifier, HistGradientBoostingRegressor],
 }
+
+
+def test_every_argument_of_ngboost_is_known_or_answered():
+    ngboost = pytest.importorskip("ngboost")
+    given = {
+        *inspect.signature(ngboost.NGBRegressor).parameters,
+        *inspect.signature(ngboost.NGBRegressor.fit).parameters,
+    }
+    known = OURS | set(inspect.signature(SCBoostClassifier.fit).parameters) | set(NAMES)
+    assert not given - known
 
 
 @pytest.mark.parametrize("letter", PEERS)

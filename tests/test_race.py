@@ -178,9 +178,11 @@ def test_fold_models_of_a_rare_class_take_no_larger_steps(native):
 
 @pytest.mark.parametrize(
     ("n_outputs", "n_features", "n_samples", "competes"),
-    [(1, 99, 500, True), (1, 100, 500, False), (1, 100, 10_000, True), (3, 5, 500, False)],
+    [(1, 99, 5000, True), (1, 99, 1999, False), (1, 100, 5000, False), (1, 100, 10_000, True), (3, 5, 5000, False)],
 )
-def test_shapes_compete_where_symmetric_trees_are_affordable(n_outputs, n_features, n_samples, competes):
+def test_shapes_compete_where_folds_can_tell_them_apart_and_symmetric_trees_are_affordable(
+    n_outputs, n_features, n_samples, competes
+):
     loss = LogisticLoss() if n_outputs == 1 else SoftmaxLoss(n_outputs)
     assert autotune.shapes_compete(loss, n_features, n_samples) == competes
 

@@ -358,10 +358,12 @@ import scboost
 from sklearn.ensemble import RandomForestClassifier
 model = RandomForestClassifier(n_estimators=2).fit([[0.0], [1.0]], [0, 1])
 print(scboost.redundancy_report(model, [[0.0], [1.0]] * 9).n_trees)
-scboost.report(model, [[0.0], [1.0]])
+report = scboost.report(model, [[0.0], [1.0]])
+print(report.markdown().splitlines()[0], report.to_dict()["facts"]["n_trees"])
+report.html()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
-    assert done.stdout.strip() == "2"
+    assert done.stdout.splitlines() == ["2", "# Model card: RandomForestClassifier 2"]
     assert "ImportError: Plots and the report need matplotlib" in done.stderr
     assert "scboost[plot]" in done.stderr
 

@@ -103,12 +103,6 @@ def test_a_model_of_strings_survives_its_file(tmp_path):
     np.testing.assert_array_equal(scboost.load_model(tmp_path / "model.ubj").predict_proba(X), model.predict_proba(X))
 
 
-def test_several_targets_are_refused_with_the_way_out():
-    X = np.zeros((20, 2))
-    with pytest.raises(ValueError, match=r"1d array, got an array of shape \(20, 2\).*MultiOutputRegressor"):
-        SCBoostRegressor().fit(X, X)
-
-
 def fit_in_child(engine):
     """Fit with two threads, fork, and fit again in the child; True if the child's model is the same."""
     rng = np.random.default_rng(0)

@@ -37,7 +37,7 @@ TIERS = (
     ("Data", ("_data",), "tables, encoding, folds, batches"),
     (
         "Runtime",
-        ("_runtime", "_kernels", "_arrays", "defaults", "_version"),
+        ("_runtime", "_engine.native.passes", "_arrays", "defaults", "_version"),
         "communicator, threads, storage, compiled passes",
     ),
 )

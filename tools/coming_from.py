@@ -12,7 +12,7 @@ from scboost._core.foreign_arguments import FOREIGN, LIBRARIES, Foreign
 PAGE = Path(__file__).parents[1] / "docs" / "coming_from.md"
 
 _HEAD = """\
-# Coming from XGBoost, LightGBM, CatBoost or scikit-learn
+# Coming from XGBoost, LightGBM, CatBoost, NGBoost or scikit-learn
 
 Change the name of the class; an argument that is unknown here is answered with what to write instead, in the words of
 the table below.
@@ -36,6 +36,8 @@ What differs most:
   number of the last of them, from 0.
 - `n_jobs=None` means all threads, as in XGBoost and unlike scikit-learn. The result does not depend on it.
 - The labels of a classifier may be of any type, and categorical columns are those that the table says are categorical.
+- `NGBRegressor(Dist=Normal)` of NGBoost is `SCBoostDistribution(distribution="normal")`, and `pred_dist(X)` is
+  `predict_distribution(X)`, with `quantile(q)`, `interval(coverage)`, `logpdf(y)` and `sample(n_samples)`.
 - `model.get_booster()` is a native XGBoost model, and `model.to_xgboost()` one of XGBoost's scikit-learn classes.
 
 """

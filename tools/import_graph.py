@@ -19,7 +19,7 @@ LAYERS = (
     "_version",
     "defaults",
     "_arrays",
-    "_kernels",
+    "_engine.native.passes",
     "_runtime",
     "_data",
     "_xgboost",
@@ -90,7 +90,7 @@ def layer_of(module: str) -> str:
     """Give the layer of a module, named without the package."""
     first, _, rest = module.partition(".")
     if module in ("_engine.native.passes", "_engine.native._native"):
-        return "_kernels"
+        return "_engine.native.passes"
     return "_model.format" if first == "_model" and rest.partition(".")[0] in FORMAT else first
 
 

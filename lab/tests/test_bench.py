@@ -116,17 +116,6 @@ def test_many_cores_divide_everything_but_the_serial_part(tmp_path):
     assert "| 23.00 s, 5.75 |" in few
 
 
-def test_numba_is_taken_away_for_a_while():
-    pytest.importorskip("numba")
-    with bench.numba_as("SCBoost", 1 << 16) as method:
-        assert method == "SCBoost"
-        assert bench.runtime_threads.load_kernels(1 << 16) is not None
-    with bench.numba_as("SCBoost, without Numba", 1 << 16) as method:
-        assert method == "SCBoost"
-        assert bench.runtime_threads.load_kernels(1 << 20) is None
-    assert bench.runtime_threads.load_kernels(1 << 16) is not None
-
-
 def test_the_largest_shape_is_measured_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "SCALE_SHAPE", (300, 6))
     monkeypatch.setattr(bench, "SCALE_ROUNDS", 2)

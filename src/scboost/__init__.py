@@ -6,7 +6,7 @@ Estimators, and tools that show and remove the redundancy of any tree ensemble. 
 """
 
 from scboost._data.batches import Batches
-from scboost._estimators import SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
+from scboost._estimators import SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
 from scboost._estimators.checkpoint import Checkpoint
 from scboost._estimators.compression import compress
 from scboost._estimators.model_file import load_model
@@ -20,6 +20,7 @@ __all__ = [
     "Batches",
     "Checkpoint",
     "SCBoostClassifier",
+    "SCBoostDistribution",
     "SCBoostRanker",
     "SCBoostRegressor",
     "SCBoostSurvival",

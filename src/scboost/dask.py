@@ -111,6 +111,11 @@ class _OnDask(SCBoost):
         check_distributed(parameters)
         if self.warm_start:
             raise ValueError("warm_start=True needs the samples of one process; use callbacks=[Checkpoint(path)].")
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
+            raise ValueError(
+                f"y has {y.shape[1]} columns; several targets are fitted in one process: use SCBoostRegressor or "
+                "SCBoostClassifier, or fit one model per target."
+            )
         resume = None if resume_from is None else Path(resume_from).read_bytes()
         if isinstance(self.random_state, np.random.RandomState):  # workers draw the seed from copies of it
             draw_seed(self.random_state)
@@ -440,8 +445,6 @@ def _fit_on_worker(
 
 
 def __getattr__(name: str) -> object:
-    if name in {"SCBoostRanker", "SCBoostSurvival"}:
-        raise AttributeError(
-            f"scboost.dask has no {name}: its loss compares samples, which must be on one machine. Use scboost.{name}."
-        )
+    if name in {"SCBoostDistribution", "SCBoostRanker", "SCBoostSurvival"}:
+        raise AttributeError(f"scboost.dask has no {name}: its samples must be on one machine. Use scboost.{name}.")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,10 +9,13 @@ from hypothesis.extra.numpy import arrays
 pytest.importorskip("scboost._engine.native._native")
 
 from scboost._core.history import History
+from scboost._core.leaves import newton_steps
 from scboost._core.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.sampling import Draws
+from scboost._engine.leaf_sums import leaf_sums
 from scboost._engine.native import passes
-from scboost._runtime.threads import SERIAL, Threads
+from scboost._runtime.context import Context
+from scboost._runtime.threads import Threads
 
 N = 5000  # several blocks
 COMPILED = Threads()
@@ -65,31 +68,57 @@ def test_projection_is_that_of_numpy(t, kind):
     history = History(N, capacity=8, dtype=np.float32, sample_weight=w)
     for h in vectors(t, N, seed=4):
         history.append(h)
-    plain, compiled = (history.local_sums(r, hessian, threads) for threads in (SERIAL, COMPILED))
-    np.testing.assert_allclose(compiled, plain, rtol=1e-4, atol=1e-5 * np.abs(plain).max(initial=0))
-    c = np.arange(t) / 3
-    out = np.empty((2, N), dtype=np.float32)
-    for threads, place in zip((SERIAL, COMPILED), out, strict=True):
-        history._subtract(r, c, hessian, place, threads)
-    np.testing.assert_allclose(out[1], out[0], rtol=1e-5, atol=1e-5)
+    context = Context(threads=COMPILED)
+    assert history.is_compiled(0.9, COMPILED)
+    for metric in (None, hessian):
+        plain = history.project(r, alpha=0.9, gamma=0.7, hessian=metric)
+        compiled = history.project_compiled(r, 0.9, 0.7, metric, np.empty_like(r), context)
+        np.testing.assert_allclose(compiled.innovation, plain.innovation, rtol=1e-4, atol=1e-5)
+        assert compiled.k == plain.k
+        for name in ("energy_kept", "historical_energy", "innovation_energy"):
+            assert getattr(compiled, name) == pytest.approx(getattr(plain, name), rel=1e-4)
+
+
+def test_directions_that_a_gram_matrix_cannot_resolve_are_projected_on_all_the_same():
+    first, r = vectors(2, N)
+    history = History(N, capacity=3, dtype=np.float32)
+    for h in (first, first + np.float32(1e-3) * vectors(N, seed=5), r + np.float32(1e-3) * first):
+        history.append(h)
+    compiled = history.project_compiled(r, 0.9999999, 1.0, None, np.empty_like(r), Context(threads=COMPILED))
+    assert compiled.k == 3
+    assert np.abs(compiled.innovation).max() < 1e-3
+
+
+@pytest.mark.parametrize("kind", ["none", "weights"])
+@pytest.mark.parametrize("loss", [LogisticLoss(), SquaredLoss(), SoftmaxLoss(3)], ids=lambda one: type(one).__name__)
+def test_held_out_losses_are_those_of_numpy(loss, kind):
+    index = np.random.default_rng(0).permutation(N)[: N // 3]
+    F, y = vectors(loss.n_outputs, N), np.random.default_rng(1).integers(loss.n_outputs + 1, size=len(index))
+    y = np.minimum(y, loss.n_classes - 1 if loss.n_classes else 9).astype(np.float32)
+    w = None if kind == "none" else weights(kind)[: len(index)]
+    total, mass = getattr(passes, f"{loss.kernel}_loss")(y, F, index, w)
+    assert total / mass == pytest.approx(loss.mean(y, F[:, index], w), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["none", "weights"])
 @pytest.mark.parametrize("explores", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_targets_are_those_of_numpy(dtype, explores, kind):
-    w, q = weights(kind), vectors(N)
-    hessian = np.abs(vectors(N, seed=3)) + np.float32(0.1)
+    w, q = weights(kind), vectors(2, N)
+    hessian = np.abs(vectors(2, N, seed=3)) + np.float32(0.1)
     draws = Draws(np.random.default_rng(0).integers(2**63, size=N).astype(np.uint64), 5, w)
-    source = (*draws.source(3, 0), 0.7) if explores else (None, None, None, 0, 0.0)
-    target, weighted = np.empty(N, dtype), np.empty(N, dtype)
-    energy, mass = passes.set_target(q, hessian, w, *source, target, weighted)
-    v = q.astype(float) + (draws.noise(3, 0, slice(None), hessian, 0.7) if explores else 0.0)
+    source = (*draws.source(3, 2), 0.7) if explores else (None, None, None, [], 0.0)
+    target, weighted, energy, spans = np.empty((2, N), dtype), np.empty((2, N), dtype), np.empty(2), np.empty(2)
+    mass = passes.set_target(q, hessian, w, *source, target, weighted, energy, spans)
+    noise = [draws.noise(3, k, slice(None), hessian[k], 0.7) if explores else np.zeros(N) for k in range(2)]
+    v = q.astype(float) + np.array(noise)
     every = np.ones(N) if w is None else w
     np.testing.assert_allclose(target, v * every, rtol=1e-5, atol=1e-6)
     if w is not None:
         np.testing.assert_allclose(weighted, hessian * every, rtol=1e-6)
-    np.testing.assert_allclose([energy, mass], [(v**2 * every).sum(), (hessian * every).sum()], rtol=1e-5)
+    np.testing.assert_allclose(energy, (v**2 * every).sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(mass, (hessian * every).sum(), rtol=1e-5)
+    np.testing.assert_allclose(spans, np.ptp(q, axis=1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["none", "weights"])
@@ -103,6 +132,10 @@ def test_leaf_sums_and_predictions_are_those_of_numpy(dtype, kind):
     every = np.ones(N) if w is None else w
     expected = [np.bincount(leaf, weights=v * every, minlength=50) for v in (a, b)]
     np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+    steps, hessian = np.empty(51, dtype=np.float32), np.abs(b)  # the last leaf has no samples
+    passes.newton_values(leaf, a, hessian, w, 0.0, 0.5, steps)
+    sums = leaf_sums(leaf, 51, (a, hessian), w)
+    np.testing.assert_allclose(steps, newton_steps(sums, 0.0, 0.5), rtol=1e-5, atol=1e-6)
     for h in (None, np.empty(N, dtype=np.float32)):
         own = F.copy()
         passes.add_predictions(leaf, values, 0.3, h, own)

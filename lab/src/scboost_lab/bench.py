@@ -13,7 +13,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import lru_cache, partial
 from itertools import product
@@ -25,7 +24,6 @@ import numpy.typing as npt
 
 from scboost import SCBoostClassifier
 from scboost._core.autotune import auto_learning_rate
-from scboost._runtime import threads as runtime_threads
 from scboost.diagnostics import tree_matrix
 from scboost_lab.models import HGB, SCBOOST, SCBOOST_PAPER, make
 from scboost_lab.page import write
@@ -64,7 +62,7 @@ METHODS = {
 }
 """Names in the files, and in the factory."""
 FOREST = "RandomForest"
-WITHOUT = ", without Numba"  # added to the name of a method
+WITHOUT = ", without Numba"  # added to the name of a method in earlier results
 
 Shape = tuple[int, int]
 
@@ -142,24 +140,8 @@ def clock(threads: int) -> float:
 
 
 def load_libraries(method: str, n: int) -> None:
-    """Load what a fit of n rows would load, compiled passes included."""
+    """Load what a fit of n samples would load."""
     make_model(method, n, 2, 1).fit(*make_data.__wrapped__(1000, 5))  # the data of the fit stay cached
-    if method in BASES:
-        runtime_threads.load_kernels(n)
-
-
-@contextmanager
-def numba_as(method: str, n: int) -> Iterator[str]:
-    """Give the name of the method without `WITHOUT`, and take Numba away meanwhile if that was part of it."""
-    plain = method.removesuffix(WITHOUT)
-    load_libraries(plain, n)
-    fewest = runtime_threads._COMPILED  # noqa: SLF001 - there is no public switch: results are equal
-    if plain != method:
-        runtime_threads._COMPILED = sys.maxsize  # noqa: SLF001
-    try:
-        yield plain
-    finally:
-        runtime_threads._COMPILED = fewest  # noqa: SLF001
 
 
 def time_fit(
@@ -168,8 +150,9 @@ def time_fit(
     """Seconds of one fit, with whatever is made when the model first predicts."""
     from threadpoolctl import threadpool_limits
 
-    with numba_as(method, len(X)) as plain, threadpool_limits(threads):
-        model = make_model(plain, len(X), rounds, threads, rate)
+    load_libraries(method, len(X))
+    with threadpool_limits(threads):
+        model = make_model(method, len(X), rounds, threads, rate)
         gc.collect()
         start = clock(threads)
         model.fit(X, y)

@@ -17,13 +17,12 @@ from scboost_lab.bench import (
     N_ROUNDS,
     PARTS,
     PROFILE_KEY,
-    WITHOUT,
     Measurement,
     Shape,
+    load_libraries,
     machine,
     make_data,
     make_model,
-    numba_as,
 )
 from scboost_lab.results import ResultFile
 from scboost_lab.runner import Values, run_tasks
@@ -79,10 +78,11 @@ def profiled() -> Iterator[dict[str, float]]:
 def profile_fit(task: Measurement) -> Values:
     """Split the CPU time of a fit into its parts, and count the leaves of a tree."""
     X, y = make_data(task.rows, task.columns)
-    with numba_as(task.method, task.rows) as plain, profiled() as seconds:
+    load_libraries(task.method, task.rows)
+    with profiled() as seconds:
         start = time.process_time()
-        model = make_model(plain, task.rows, N_ROUNDS, task.threads)
-        if task.method in BASES or task.method.endswith(WITHOUT):  # the parts are those of a round with XGBoost's trees
+        model = make_model(task.method, task.rows, N_ROUNDS, task.threads)
+        if task.method in BASES:  # the parts are those of a round with XGBoost's trees
             model.set_params(engine="xgboost")
         model.fit(X, y)
         total = time.process_time() - start - seconds.pop("clock")
@@ -100,11 +100,10 @@ class _Profile(Measurement):
 
 def profile(output: Path, shapes: Sequence[Shape], repeat: int = 1, *, command: str = "") -> list[dict[str, str]]:
     """Split the CPU time of fits of SCBoost and XGBoost into parts; runs alternate and existing rows are replaced."""
-    methods = ("XGBoost", "SCBoost", "SCBoost" + WITHOUT, "XGBoost, depth 5", "SCBoost, paper form")
+    methods = ("XGBoost", "SCBoost", "XGBoost, depth 5", "SCBoost, paper form")
     tasks = [
         _Profile("profile", m, n, d, N_ROUNDS, 1, i)
         for (n, d), i, m in product((CV_SHAPE, *shapes), range(repeat), methods)
-        if not m.endswith(WITHOUT) or n >= runtime_threads._COMPILED  # noqa: SLF001
     ]
     file = ResultFile(output / "profile.csv", ("leaves", "seconds", *PARTS, "the rest"), PROFILE_KEY)
     with file.recorded(command, machine=machine()):

@@ -104,6 +104,7 @@ def _is_booster(model: object) -> bool:
 
 
 def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
+    fitted.require_one_target("compress")
     if fitted.loss.task != "regression":
         raise ValueError(f"compress supports classification and regression; this is a model of {fitted.loss.task}.")
 

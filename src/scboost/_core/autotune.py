@@ -51,7 +51,7 @@ _SELECTION_SPEEDUP = 4
 RARE_CLASS = 0.005
 # Features from which and samples up to which histograms, not samples, take the time of growing a tree.
 _WIDE, _FEW_SAMPLES = 100, 10_000
-# Samples from which larger trees are candidates.
+# Samples from which other shapes and larger trees are candidates.
 _SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
 
 
@@ -112,7 +112,7 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
     free : Free
         What may differ from the base.
     """
-    classifies = loss.n_classes > 0
+    classifies = loss.classifies
     found = [Candidate(base)]
     if free.depth and n_samples <= MAX_SELECTION_SIZE:
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
@@ -155,8 +155,12 @@ def _is_wide(n_features: int, total_weight: float) -> bool:
 
 
 def shapes_compete(loss: Loss, n_features: int, n_samples: float) -> bool:
-    """Whether trees of other shapes are candidates: not where a symmetric tree takes many times as long to grow."""
-    return loss.n_outputs == 1 and not _is_wide(n_features, n_samples)
+    """Whether trees of other shapes are candidates.
+
+    Not where a symmetric tree takes many times as long to grow, and not on so few samples that folds cannot tell shapes
+    apart: there it costs twice the time and gains nothing.
+    """
+    return loss.n_outputs == 1 and n_samples >= _SOME_SAMPLES and not _is_wide(n_features, n_samples)
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ def loss_defaults(loss: Loss) -> LossDefaults:
         # Gradients are signs, which do not tell the size of a step that history could take: nothing to project. A leaf
         # needs enough samples on either side of its quantile.
         return LossDefaults(0.0, 0.0, min_child_weight=max(20.0, 2 / min(extremes)), rate=2.0)
-    if loss.n_classes or not _derives_from_built_in(loss):
+    if loss.classifies or not _derives_from_built_in(loss):
         return LossDefaults(0.5, 0.7)
     return LossDefaults(0.7, 0.3)
 

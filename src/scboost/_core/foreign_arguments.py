@@ -83,7 +83,9 @@ FOREIGN = (
         "objective loss_function application",
         "XLC",
         "use loss= of SCBoostRegressor, a name or a scboost.losses.Loss; SCBoostClassifier reads the classes from y; "
-        "SCBoostSurvival has loss='cox' and 'aft', SCBoostRanker loss='lambdarank', 'pairwise' and 'xendcg'.",
+        "SCBoostSurvival has loss='cox' and 'aft', SCBoostRanker loss='lambdarank', 'pairwise' and 'xendcg', "
+        "SCBoostDistribution distribution='normal' and others. "
+        "Several targets (MultiRMSE, MultiLogloss): pass y with several columns.",
     ),
     _foreign("num_class classes_count class_names", "XLC", "leave it out: the classes are those of y."),
     _foreign("use_label_encoder", "X", "leave it out: labels may be of any type."),
@@ -96,6 +98,14 @@ FOREIGN = (
         "X",
         "use aft_distribution= of SCBoostSurvival, with loss='aft'.",
     ),
+    _foreign("Dist", "N", "use distribution= of SCBoostDistribution, such as 'normal' or 'gamma'."),
+    _foreign("Score natural_gradient", "N", "leave it out: SCBoostDistribution minimizes the log-score."),
+    _foreign("Base", "N", "use max_depth and the other parameters of trees, or estimator."),
+    _foreign("minibatch_frac", "N", "use subsample."),
+    _foreign("col_sample", "N", "use colsample_bytree."),
+    _foreign("Y Y_val", "N", "use y and y_val= in fit."),
+    _foreign("val_sample_weight", "N", "use sample_weight_val= in fit."),
+    _foreign("train_loss_monitor val_loss_monitor", "N", "use early_stopping_metric, a function of the estimator."),
     _foreign(
         "lambdarank_truncation_level lambdarank_num_pair_per_sample",
         "XL",
@@ -134,7 +144,7 @@ FOREIGN = (
     ),
     _foreign("grow_policy", "XC", "use tree_shape."),
     _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
-    _foreign("multi_strategy", "X", "there is none: one tree for each output."),
+    _foreign("multi_strategy", "X", "leave it out: y may have several columns; a round grows one tree per target."),
     _foreign("base_score boost_from_average", "XLC", "use init='prior' (the best constant, the default) or 'zero'."),
     _foreign(
         "base_margin base_margin_eval_set init_score baseline",
@@ -301,7 +311,7 @@ def _advice_from(table: tuple[Foreign, ...], name: str, kind: str) -> str | None
     return None
 
 
-LIBRARIES = {"X": "XGBoost", "L": "LightGBM", "C": "CatBoost", "S": "scikit-learn"}
+LIBRARIES = {"X": "XGBoost", "L": "LightGBM", "C": "CatBoost", "S": "scikit-learn", "N": "NGBoost"}
 """Names of the libraries by their letters in the table."""
 
 

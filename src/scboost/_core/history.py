@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from scboost._arrays import FloatArray, IntArray
+from scboost._arrays import FloatArray
 from scboost._runtime.communicator import Communicator
 from scboost._runtime.context import Context
-from scboost._runtime.storage import IN_MEMORY, Storage, in_files
+from scboost._runtime.storage import IN_MEMORY, Storage
 from scboost._runtime.threads import SERIAL, Threads
 
 # Eigenvalues of H W H' below this share of the largest have lost too many digits to squaring: the
@@ -33,8 +33,8 @@ _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 # Directions of H whose singular value is below this share of the largest are rounding, not history.
 _RANK_FLOOR = 1e-12
 _LONG = 192  # vectors from which BLAS's product with two vectors is slower than two products with one
-_SHORT_MEMORY, _MANY_SAMPLES = 16, 1 << 18  # to remember leaf indices in place of predictions
-_FEW_SAMPLES = 1 << 15  # of which a short memory stays in cache
+_SHORT_MEMORY = 16  # vectors of a projection that takes one compiled pass
+_FEW_SAMPLES = 1 << 15  # of which a short memory stays in cache: that pass is then faster than BLAS
 _BLOCK, _SHORT_BLOCK = 1 << 14, 1 << 12  # samples of which ten vectors stay in cache, and even a hundred
 
 
@@ -123,6 +123,23 @@ class SpectralProjector:
             for k, history in enumerate(self.histories)
         ]
 
+    def is_compiled(self, context: Context) -> bool:
+        """Whether one compiled call per output replaces :meth:`local_sums` and :meth:`project`."""
+        return context.communicator.size == 1 and all(
+            history.is_compiled(self._alpha, context.threads) for history in self.histories
+        )
+
+    def project_compiled(
+        self, r: FloatArray, hessian: FloatArray | None, out: FloatArray, context: Context
+    ) -> list[Projection]:
+        """Write the innovations of all outputs, of shape (K, n), into ``out``."""
+        return [
+            history.project_compiled(
+                r[k], self._alpha, self._gamma, None if hessian is None else hessian[k], out[k], context
+            )
+            for k, history in enumerate(self.histories)
+        ]
+
     def append(self, predictions: Sequence[FloatArray], threads: Threads) -> None:
         """Remember the predictions of the newest trees, K vectors of shape (n,)."""
         for history, h in zip(self.histories, predictions, strict=True):
@@ -179,19 +196,17 @@ class History:
         self._appended = 0
         self._in_gram = 0
         self._basis: _Basis | None = None
-        self._leaves: dict[int, tuple[IntArray, FloatArray]] = {}  # by slot, in place of what would be in H
 
     def __getstate__(self) -> dict[str, Any]:
         # Only what is in use, and without the basis, which is made again by the same operations.
-        self._look_up()
         used = len(self)
-        kept = {name: value for name, value in self.__dict__.items() if name not in {"_basis", "_leaves"}}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_basis"}
         return {**kept, "_H": self._H[:used], "_G": self._G[:used, :used], "capacity": len(self._H)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         capacity = state.pop("capacity")
         self.__dict__.update(state)
-        self._basis, self._leaves = None, {}
+        self._basis = None
         self._resize(capacity, IN_MEMORY)
 
     def __len__(self) -> int:
@@ -200,7 +215,6 @@ class History:
     @property
     def vectors(self) -> FloatArray:
         """The remembered vectors as rows, oldest first, as a copy of shape (len(self), n)."""
-        self._look_up()
         slots = np.arange(self._appended - len(self), self._appended) % len(self._H)
         return self._H[slots]
 
@@ -214,7 +228,6 @@ class History:
         self._basis = None
 
     def _resize(self, capacity: int, storage: Storage) -> None:
-        self._look_up()
         old_H, old_G = self._H, self._G
         self._H = storage.zeros((capacity, old_H.shape[1]), old_H.dtype)
         self._G = np.zeros((capacity, capacity))
@@ -222,67 +235,19 @@ class History:
 
     def append(self, h: FloatArray, threads: Threads = SERIAL) -> None:
         """Remember a prediction vector of shape (n,), in place of the oldest one if the memory is full."""
-        slot = self._next()
+        slot = self.next_place()
 
         def copy(rows: slice) -> None:
             slot[rows] = h[rows]
 
         threads.map_blocks(copy, len(h))
 
-    def remember(self, leaf: IntArray | None, values: FloatArray, threads: Threads) -> FloatArray | None:
-        """Remember the prediction vector ``values[leaf]``, by its leaf indices where that saves memory.
-
-        Leaf indices take one byte per sample, and are looked up when they are read: for short memories of many samples,
-        with compiled kernels.
-
-        Parameters
-        ----------
-        leaf : ndarray of shape (n,) or None
-            Leaf of each sample, kept as it is; None if the learner has no leaves.
-        values : ndarray
-            Value of each leaf.
-        threads : Threads
-            Threads of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n,) or None
-            Where the predictions are to be put; None if they need not.
-        """
-        compact = len(self._H) <= _SHORT_MEMORY and self._H.shape[1] >= _MANY_SAMPLES
-        if leaf is None or not compact or threads.kernels(leaf) is None or in_files(self._H):
-            return self._next()
-        self._leaves[self._appended % len(self._H)] = leaf, values
-        self._appended += 1
-        return None
-
-    def _next(self) -> FloatArray:
+    def next_place(self) -> FloatArray:
         """Return the place of the next vector, of shape (n,), that of the oldest one if the memory is full."""
         slot = self._appended % len(self._H)
-        self._leaves.pop(slot, None)
         self._appended += 1
         place: FloatArray = self._H[slot]
         return place
-
-    def _block(self, rows: slice, threads: Threads) -> FloatArray:
-        """Return a block of samples of the remembered vectors, of shape (len(self), block)."""
-        block = self._H[: len(self), rows]
-        if not self._leaves:
-            return block
-        block = np.empty_like(block)
-        for slot, out in enumerate(block):
-            if slot in self._leaves:
-                leaf, values = self._leaves[slot]
-                threads.kernels(leaf).take(leaf[rows], values, out)
-            else:
-                out[:] = self._H[slot, rows]
-        return block
-
-    def _look_up(self) -> None:
-        """Replace leaf indices by predictions in H."""
-        for slot, (leaf, values) in self._leaves.items():
-            values.take(leaf, out=self._H[slot], mode="clip")
-        self._leaves = {}
 
     def project(
         self,
@@ -320,6 +285,31 @@ class History:
         sums = context.communicator.sum(self.local_sums(r, hessian, context.threads))
         q = np.empty_like(r) if out is None else out
         return self.solve(r, sums, alpha=alpha, gamma=gamma, hessian=hessian, out=q, context=context)
+
+    def is_compiled(self, alpha: float, threads: Threads) -> bool:
+        """Whether :meth:`project_compiled` applies: to a short memory of few samples."""
+        capacity, n = self._H.shape
+        short = capacity <= _SHORT_MEMORY and n <= _FEW_SAMPLES and alpha < 1.0
+        return short and threads.passes is not None and self._H.dtype == np.float32
+
+    def project_compiled(
+        self,
+        r: FloatArray,
+        alpha: float,
+        gamma: float,
+        hessian: FloatArray | None,
+        out: FloatArray,
+        context: Context,
+    ) -> Projection:
+        """Project a residual by one pass of the native engine; see :meth:`project`."""
+        weight = None if self._weight is None else np.ascontiguousarray(self._weight, dtype=np.float64)
+        H, floor = self._H[: len(self)], _GRAM_FLOOR[self._H.dtype]
+        k, kept, p_energy, r_energy = context.threads.passes.project(  # type: ignore[union-attr]
+            H, r, hessian, weight, alpha, gamma, floor, out
+        )
+        if k < 0:  # the Gram matrix has lost too many digits
+            return self.project(r, alpha=alpha, gamma=gamma, hessian=hessian, out=out, context=context)
+        return Projection(out, k, kept, p_energy, r_energy - p_energy)
 
     def local_sums(self, r: FloatArray, hessian: FloatArray | None, threads: Threads) -> FloatArray:
         """Return the inner products of this worker's samples that :meth:`solve` needs, summed over all workers."""
@@ -373,13 +363,9 @@ class History:
     ) -> None:
         """Set ``out = r - C H'c``, by blocks that stay in cache."""
         c = c.astype(self._H.dtype)
-        if self._is_short(threads) and r.dtype == out.dtype == np.float32:
-            block = self._H[: len(self)]
-            threads.passes.subtract_combination(r, c, block, hessian, out)  # type: ignore[union-attr]
-            return
 
         def subtract(rows: slice) -> None:
-            p = c @ self._block(rows, threads)
+            p = c @ self._H[: len(self), rows]
             if hessian is not None:
                 p *= hessian[rows]
             np.subtract(r[rows], p, out=out[rows], casting="same_kind")
@@ -405,7 +391,7 @@ class History:
         t, pending = len(self), self._pending()
 
         def add_up(rows: slice) -> tuple[FloatArray, float]:
-            block, v = self._block(rows, threads), r[rows]
+            block, v = self._H[: len(self), rows], r[rows]
             vectors = np.stack([*block[pending], v])
             if self._weight is not None:
                 vectors = vectors * self._weight[rows]
@@ -422,13 +408,9 @@ class History:
     def _metric_products(self, r: FloatArray, hessian: FloatArray, threads: Threads) -> FloatArray:
         """H W r and ``r' W C^-1 r`` in the last column, and G in the metric of the Hessian; summed as above."""
         t = len(self)
-        if self._is_short(threads) and hessian.dtype == r.dtype == np.float32:
-            out = np.empty((t + 1, t + 1))
-            threads.passes.metric_products(self._H[:t], r, hessian, self._weight64, out)  # type: ignore[union-attr]
-            return out
 
         def add_up(rows: slice) -> tuple[FloatArray, FloatArray, float]:
-            block, v, c = self._block(rows, threads), r[rows], hessian[rows]
+            block, v, c = self._H[: len(self), rows], r[rows], hessian[rows]
             weighted_v, weighted_c = v, c
             if self._weight is not None:
                 weighted_v, weighted_c = v * self._weight[rows], c * self._weight[rows]
@@ -441,20 +423,10 @@ class History:
             sums[t, t] += energy
         return sums
 
-    def _is_short(self, threads: Threads) -> bool:
-        """Whether the compiled passes are faster than BLAS."""
-        few = len(self) <= _SHORT_MEMORY and self._H.shape[1] <= _FEW_SAMPLES
-        return few and threads.passes is not None and self._H.dtype == np.float32 and not self._leaves
-
-    @property
-    def _weight64(self) -> FloatArray | None:
-        return None if self._weight is None else np.ascontiguousarray(self._weight, dtype=np.float64)
-
     def _project_on_basis(
         self, r: FloatArray, alpha: float, hessian: FloatArray | None, communicator: Communicator
     ) -> tuple[FloatArray, int, float, float]:
         """P r, k, the share of energy kept and |P r|^2, by an orthonormal basis of the history."""
-        self._look_up()
         root = np.ones(len(r)) if self._weight is None else np.sqrt(self._weight)
         z = np.asarray(r, dtype=np.float64) * root
         if hessian is not None:

@@ -31,6 +31,33 @@ def newton_steps(sums: FloatArray, l2: float, l1: float = 0.0) -> FloatArray:
     return np.asarray(np.divide(G, D, out=np.zeros(len(G)), where=D > 0))
 
 
+def takes_newton_steps(loss: Loss) -> bool:
+    """Whether leaf values of all outputs are Newton steps, not quantiles or line searches."""
+    outputs = (loss.output(k) for k in range(loss.n_outputs))
+    return all(own.residual_quantile is None and own.line_search is None for own in outputs)
+
+
+def newton_values(
+    leaves: Sequence[tuple[IntArray, int]],
+    r: FloatArray,
+    hessian: FloatArray,
+    sample_weight: FloatArray | None,
+    l2: float,
+    l1: float,
+    context: Context,
+) -> list[FloatArray]:
+    """Return the Newton steps of the leaves of every output, in float32, by the passes of the native engine."""
+    passes = context.threads.passes
+    if passes is None:
+        raise ValueError("there are no compiled passes")
+    values = []
+    for k, (leaf, n_leaves) in enumerate(leaves):
+        steps = np.empty(n_leaves, dtype=np.float32)
+        passes.newton_values(leaf, r[k], hessian[k], sample_weight, l2, l1, steps)
+        values.append(steps)
+    return values
+
+
 def leaf_values(
     leaves: Sequence[tuple[IntArray, int]],
     loss: Loss,

@@ -81,6 +81,36 @@ class SortedQuantilesLink(Link):
         return np.ascontiguousarray(np.sort(raw, axis=0).T)
 
 
+class TargetsLink(Link):
+    """Several targets, one per output: predictions are the raw scores, of shape (n, K)."""
+
+    name = "several targets"
+    objective = "reg:squarederror"
+
+    def link(self, prediction: FloatArray) -> FloatArray:
+        """Return the transposed predictions; see :class:`Link`."""
+        return np.ascontiguousarray(np.asarray(prediction).T)
+
+    def inverse(self, raw: FloatArray) -> FloatArray:
+        """Return the transposed raw scores; see :class:`Link`."""
+        return np.ascontiguousarray(raw.T)
+
+
+class LabelsLink(Link):
+    """Several 0/1 labels, one per output: the raw scores are log-odds, predictions have shape (n, K)."""
+
+    name = "several labels"
+    objective = "binary:logistic"
+
+    def link(self, prediction: FloatArray) -> FloatArray:
+        """Return the log-odds; see :class:`Link`."""
+        return np.ascontiguousarray(special.logit(np.asarray(prediction)).T)
+
+    def inverse(self, raw: FloatArray) -> FloatArray:
+        """Return the probability of each label; see :class:`Link`."""
+        return np.ascontiguousarray(special.expit(raw).T)
+
+
 class LogLink(Link):
     """The raw score is the logarithm of a positive mean."""
 
@@ -153,4 +183,37 @@ class SoftmaxLink(Link):
         return np.ascontiguousarray(special.softmax(raw, axis=0).T)
 
 
+class MeanLink(Link):
+    """Raw scores are the parameters of a distribution; the prediction is its mean, the first of them."""
+
+    name = "distribution"
+    objective = "reg:squarederror"
+
+    def link(self, prediction: FloatArray) -> FloatArray:
+        """Raise ValueError: a mean does not determine the other parameters."""
+        del prediction
+        raise ValueError("a mean alone does not determine the parameters of a distribution")
+
+    def inverse(self, raw: FloatArray) -> FloatArray:
+        """Return the mean; see :class:`Link`."""
+        return np.asarray(raw[0])
+
+
+class LogMeanLink(MeanLink):
+    """Raw scores are the parameters of a distribution, of which the first is the logarithm of the mean."""
+
+    def inverse(self, raw: FloatArray) -> FloatArray:
+        """Return the mean; see :class:`Link`."""
+        return np.asarray(np.exp(raw[0]))
+
+
+class LogNormalMeanLink(MeanLink):
+    """Raw scores are mean and log standard deviation of the logarithm of a log-normal variable."""
+
+    def inverse(self, raw: FloatArray) -> FloatArray:
+        """Return the mean; see :class:`Link`."""
+        return np.asarray(np.exp(raw[0] + np.exp(2 * raw[1]) / 2))
+
+
 IDENTITY = IdentityLink()
+IDENTITY_MEAN, LOG_MEAN, LOGNORMAL_MEAN = MeanLink(), LogMeanLink(), LogNormalMeanLink()

@@ -7,7 +7,7 @@ exploration and Newton leaves it is plain Newton boosting.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from scboost._arrays import FloatArray
 from scboost._core.history import History, Projection, SpectralProjector
-from scboost._core.leaves import leaf_values, mean_values
+from scboost._core.leaves import leaf_values, mean_values, newton_values, takes_newton_steps
 from scboost._core.losses import Loss
-from scboost._core.losses.base import loss_sums, total_sums
+from scboost._core.losses.base import MIN_HESSIAN, loss_sums, total_sums
 from scboost._core.sampling import Draws
 from scboost._core.stopping import NOT_STOPPED, Stop, StopReason
 from scboost._engine.interface import Engine, Learner, Totals
@@ -25,6 +25,8 @@ from scboost._runtime.context import Context
 from scboost._runtime.threads import Threads
 
 _HEAD = 1 << 10  # samples that usually suffice to see that an innovation is not constant
+# Share of a residual that may be rounding.
+_ROUNDING = {np.dtype(kind): 64 * float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 _SMALLEST_PRODUCT = 1e-30  # of which float32 still has all digits
 _ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
 
@@ -154,7 +156,7 @@ class _Sums:
     """Sums over the samples of all workers that the projection and the noise of a round need."""
 
     mean_loss: float
-    dispersion: float
+    dispersion: FloatArray
     history: list[FloatArray]
 
 
@@ -200,6 +202,8 @@ class Boosting:
         self._newton = settings.leaf_rule == "newton"
         self._explores = settings.nu > 0
         self._weight64 = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+        self._metric_changes = has_changing_metric(loss, settings)
+        self._projects_at_once = state.projector is not None and state.projector.is_compiled(context)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -257,9 +261,7 @@ class Boosting:
 
         def differentiate(rows: slice) -> tuple[float, float]:
             r = self._r[:, rows]
-            losses = self._loss.loss_gradient_hessian(
-                self._y[rows], state.F[:, rows], r, self._hessian[:, rows], threads
-            )
+            losses = self._loss.loss_gradient_hessian(self._y[rows], state.F[:, rows], r, self._hessian[:, rows])
             np.negative(r, out=r)
             return loss_sums(losses, self._weight, rows)
 
@@ -275,14 +277,15 @@ class Boosting:
         measures_dispersion = self._explores and not self._loss.unit_dispersion
         if measures_dispersion:
             local.append(self._dispersion_sums(weight))
-        if state.projector is not None:
-            metric = self._hessian if has_changing_metric(self._loss, self._settings) else None
-            local += state.projector.local_sums(self._r, metric, threads)
+        if state.projector is not None and not self._projects_at_once:
+            local += state.projector.local_sums(self._r, self._metric, threads)
         (total, mass), *sums = communicator.sum_all(*local)
         mean_loss = float(total / mass)
         if state.round == 0:
             state.first_loss = mean_loss
-        dispersion = _dispersion(sums.pop(0)) if measures_dispersion else 1.0
+        dispersion = np.ones(len(self._r))
+        if measures_dispersion:
+            dispersion[:] = _dispersion(sums.pop(0), by_output=self._loss.independent_outputs)
         return _Sums(mean_loss, dispersion, sums)
 
     def _project(self, sums: _Sums) -> list[Projection]:
@@ -290,22 +293,27 @@ class Boosting:
         projector = self._state.projector
         if projector is None:
             return []
-        metric = self._hessian if has_changing_metric(self._loss, self._settings) else None
-        return projector.project(self._r, metric, sums.history, self._q, self._context)
+        if self._projects_at_once:
+            return projector.project_compiled(self._r, self._metric, self._q, self._context)
+        return projector.project(self._r, self._metric, sums.history, self._q, self._context)
+
+    @property
+    def _metric(self) -> FloatArray | None:
+        """The Hessians that define the metric of the projection; None if they are all 1."""
+        return self._hessian if self._metric_changes else None
 
     def _noise(self, sums: _Sums) -> _Noise | None:
         """Return the exploration noise of this round."""
         if not self._explores or self._draws is None:
             return None
-        size = self._settings.nu * math.sqrt(sums.dispersion)
-        if self._loss.n_classes:
+        size = self._settings.nu * np.sqrt(sums.dispersion)
+        if self._loss.classifies:
             size *= _decay(sums.mean_loss, self._state.first_loss)
         return _Noise(self._draws, self._state.round, size)
 
     def _grow(self, weight: FloatArray | None, noise: _Noise | None) -> list[Learner]:
         """Grow one learner per output on the innovation with noise; none if nothing is left to learn."""
-        varies = np.array(float(_clearly_varies(self._q, self._r)))
-        energy, hessian, varies = self._context.communicator.sum_all(*self._set_target(weight, noise), varies)
+        energy, hessian, varies = self._context.communicator.sum_all(*self._set_target(weight, noise))
         if not varies and self._is_constant(weight):
             self._stop(StopReason.CONSTANT_INNOVATION)
             return []
@@ -314,7 +322,7 @@ class Boosting:
         if not sees_everything or not _no_split(learners) or self._roots_step(weight):
             return learners
         if noise is not None:  # which may have hidden the last split
-            energy, hessian = self._context.communicator.sum_all(*self._set_target(weight, None))
+            energy, hessian, _ = self._context.communicator.sum_all(*self._set_target(weight, None))
             learners = self._grow_on_target(Totals(energy, float(hessian), self._state.round))
         if _no_split(learners):
             self._stop(StopReason.NO_SPLIT)
@@ -325,33 +333,28 @@ class Boosting:
         seed = _engine_seed(self._settings.seed, self._state.round) if self._engine.uses_seed else 0
         return self._engine.grow(self._target, self._weighted_hessian, seed, totals)
 
-    def _set_target(self, weight: FloatArray | None, noise: _Noise | None) -> tuple[FloatArray, FloatArray]:
+    def _set_target(self, weight: FloatArray | None, noise: _Noise | None) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Set innovation with noise, and Hessian, both times the sample weights: what a learner is grown on.
 
         Returns the energy of the innovation with noise, of shape (K,), where repeated samples have that of weighted
-        ones; and the sum of all Hessians.
+        ones; the sum of all Hessians; and 1 if the innovation clearly varies.
         """
         q, hessian, target, weighted_hessian = self._q, self._tree_hessian, self._target, self._weighted_hessian
         passes = self._context.threads.passes
         if passes is not None and q.dtype == np.float32:
             weight = self._weight64 if weight is self._weight else weight
-            none = None, None, None, 0, 0.0
-            sums = [
-                passes.set_target(
-                    q[k],
-                    hessian[k],
-                    weight,
-                    *(none if noise is None else noise.source(k)),
-                    target[k],
-                    weighted_hessian[k] if weight is not None else target[k],
-                )
-                for k in range(len(q))
-            ]
-            energies, hessians = zip(*sums, strict=True)
-            return np.array(energies), np.array(sum(hessians))
+            energy, spans = np.empty((2, len(q)))
+            weighted = target if weight is None else weighted_hessian
+            mass = 0.0
+            for outputs in [range(len(q))] if noise is None else noise.parts():
+                source = (None, None, None, [], 0.0) if noise is None else noise.source(outputs)
+                part = slice(outputs.start, outputs.stop)
+                parts = (array[part] for array in (target, weighted, energy, spans))
+                mass += passes.set_target(q[part], hessian[part], weight, *source, *parts)
+            return energy, np.array(mass), _clearly_varies(float(spans[0]), self._r)
 
         def set_block(rows: slice) -> tuple[FloatArray, float]:
-            energy = np.empty(len(q))
+            energy: FloatArray = np.empty(len(q))
             for k in range(len(q)):
                 v, out = q[k, rows], target[k, rows]
                 if noise is not None:
@@ -365,7 +368,12 @@ class Boosting:
             return energy, float(np.add.reduce(weighted_hessian[:, rows], axis=None))
 
         sums = self._context.threads.map_blocks(set_block, q.shape[1])
-        return sum((energy for energy, _ in sums), np.zeros(len(q))), np.array(sum(total for _, total in sums))
+        head = q[0, :_HEAD]  # shows almost always that the innovation is not constant
+        varies = _clearly_varies(float(head.max() - head.min()) if len(head) else 0.0, self._r)
+        energies = np.zeros(len(q))
+        for own, _ in sums:
+            energies += own
+        return energies, np.array(sum(total for _, total in sums)), varies
 
     def _set_leaf_values(self, learners: list[Learner], weight: FloatArray | None) -> None:
         """Replace the learners' own leaf values, unless they have no leaves."""
@@ -375,7 +383,11 @@ class Boosting:
                 raise TypeError(f"leaf_rule='newton' needs learners with leaves, got {learners[0].model!r}.")
             return
         settings = self._settings
-        if self._newton:
+        values: Sequence[FloatArray]
+        if self._newton and takes_newton_steps(self._loss) and self._is_compiled:
+            weight = self._weight64 if weight is self._weight else weight
+            values = newton_values(leaves, self._r, self._hessian, weight, settings.l2, settings.l1, self._context)
+        elif self._newton:
             values = leaf_values(
                 leaves,
                 self._loss,
@@ -391,14 +403,19 @@ class Boosting:
         else:
             values = mean_values(leaves, self._q, weight, settings.l2, settings.l1, self._context)
         for learner, own, hessian in zip(learners, values, self._weighted_hessian, strict=True):
-            learner.values = self._engine.constrain(learner, own, hessian).astype(self._r.dtype)
+            learner.values = self._engine.constrain(learner, own, hessian).astype(self._r.dtype, copy=False)
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether the passes of the native engine take the vectors of this loop."""
+        return self._context.threads.passes is not None and self._r.dtype == np.float32
 
     def _update(self, learners: list[Learner]) -> None:
         """Remember the predictions of the new learners and add them to the scores."""
         state, threads = self._state, self._context.threads
         histories = [None] * len(learners) if state.projector is None else state.projector.histories
         for learner, history, F in zip(learners, histories, state.F, strict=True):
-            place = None if history is None else history.remember(learner.leaf, learner.values, threads)
+            place = None if history is None else history.next_place()
             add_predictions(learner, self._settings.eta, place, F, threads)
         state.round += 1
 
@@ -419,29 +436,34 @@ class Boosting:
         return bool(np.any(step**2 > _ROOT_SHARE * mass * energy))
 
     def _dispersion_sums(self, weight: FloatArray | None) -> FloatArray:
-        """Return the sums of the residuals' sizes in units of the root of the Hessian, and of the weights."""
-        r, hessian = self._r, self._tree_hessian
+        """Return the sums of the residuals' sizes in units of the root of the Hessian, and of the weights, by output.
 
-        def add_up(rows: slice) -> tuple[FloatArray, float]:
+        Samples without the target of an output, which have no Hessian there, do not count.
+        """
+        r, hessian, by_output = self._r, self._tree_hessian, self._loss.independent_outputs
+
+        def add_up(rows: slice) -> tuple[FloatArray, FloatArray]:
             sizes = np.abs(r[:, rows]) / np.sqrt(hessian[:, rows])
+            counted = hessian[:, rows] > MIN_HESSIAN if by_output else np.ones((1, sizes.shape[1]), dtype=bool)
             if weight is None:
-                return sizes.sum(axis=1, dtype=np.float64), sizes.shape[1]
-            return sizes @ weight[rows], float(weight[rows].sum())
+                return sizes.sum(axis=1, dtype=np.float64), counted.sum(axis=1)
+            return sizes @ weight[rows], counted @ weight[rows]
 
-        sums = np.zeros(len(r) + 1)
-        for sizes, mass in self._context.threads.map_blocks(add_up, r.shape[1]):
-            sums[:-1] += sizes
-            sums[-1] += mass
+        sums = np.zeros((2, len(r)))
+        for sizes, masses in self._context.threads.map_blocks(add_up, r.shape[1]):
+            sums[0] += sizes
+            sums[1] += masses
         return sums
 
 
-def _dispersion(sums: FloatArray) -> float:
+def _dispersion(sums: FloatArray, *, by_output: bool) -> FloatArray:
     """Return the variance of the residuals in units of the Hessian, from their mean absolute size.
 
     A few outliers must not determine it.
     """
-    *sizes, mass = sums
-    return float(np.pi / 2 * np.mean((np.array(sizes) / mass) ** 2))
+    sizes, masses = sums
+    squares = (sizes / np.maximum(masses, np.finfo(np.float64).tiny)) ** 2
+    return np.asarray(np.pi / 2 * (squares if by_output else np.mean(squares)))
 
 
 def _decay(mean_loss: float, first_loss: float) -> float:
@@ -456,13 +478,10 @@ def _engine_seed(seed: int, round_: int) -> int:
     return int(np.random.SeedSequence([seed, round_]).generate_state(1)[0])
 
 
-def _clearly_varies(q: FloatArray, r: FloatArray) -> bool:
-    """Whether the first samples show, as they almost always do, that the first output's innovation is not constant."""
-    if not q.shape[1]:
-        return False
+def _clearly_varies(span: float, r: FloatArray) -> FloatArray:
+    """Return 1 if the range of the first output's innovation is not rounding of its residual."""
     most = math.sqrt(r[0] @ r[0])  # which is more than the largest residual
-    head = q[0, :_HEAD]
-    return bool(head.max() - head.min() > 64 * np.finfo(q.dtype).eps * most)
+    return np.array(float(span > _ROUNDING[r.dtype] * most))
 
 
 def _no_split(learners: list[Learner]) -> bool:
@@ -471,19 +490,25 @@ def _no_split(learners: list[Learner]) -> bool:
 
 @dataclass(frozen=True)
 class _Noise:
-    """Noise of a round: the size times the root of the Hessian times a normal draw."""
+    """Noise of a round: the size, of each output, times the root of the Hessian times a normal draw."""
 
     draws: Draws
     round: int
-    size: float
+    size: FloatArray
 
-    def source(self, k: int) -> tuple[object, ...]:
-        """Return what the compiled kernels compute the noise of output k from."""
-        return *self.draws.source(self.round, k), self.size
+    def parts(self) -> list[range]:
+        """Return outputs that share a size, after each other."""
+        n = len(self.size)
+        return [range(n)] if np.ptp(self.size) == 0 else [range(k, k + 1) for k in range(n)]
+
+    def source(self, outputs: range) -> tuple[object, ...]:
+        """Return what the compiled passes compute the noise of outputs of one size from."""
+        *shared, streams = self.draws.source(self.round, len(self.size))
+        return *shared, streams[outputs.start : outputs.stop], float(self.size[outputs.start])
 
     def block(self, k: int, hessian: FloatArray, rows: slice) -> FloatArray:
         """Return the noise of a block of samples of output k, given their Hessians."""
-        return self.draws.noise(self.round, k, rows, hessian, self.size)
+        return self.draws.noise(self.round, k, rows, hessian, float(self.size[k]))
 
 
 def _product(a: FloatArray, b: FloatArray) -> float:
@@ -498,7 +523,6 @@ def add_predictions(learner: Learner, eta: float, h: FloatArray | None, F: Float
     if threads.passes is not None and leaf is not None and F.dtype == values.dtype == np.float32:
         threads.passes.add_predictions(leaf, values, eta, h, F)
         return
-    compiled = None if leaf is None else threads.kernels(leaf)
 
     def add_block(rows: slice) -> None:
         out = None if h is None else h[rows]
@@ -506,9 +530,6 @@ def add_predictions(learner: Learner, eta: float, h: FloatArray | None, F: Float
             predictions = values[rows]
             if out is not None:
                 out[:] = predictions
-        elif compiled is not None:
-            compiled.add(leaf[rows], values, eta, out, F[rows])
-            return
         else:
             predictions = values.take(leaf[rows], out=out, mode="clip")  # "raise" would go by a copy
         F[rows] += eta * predictions

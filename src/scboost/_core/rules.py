@@ -143,6 +143,24 @@ def check_distributed(p: Parameters) -> None:
     _refuse(p, problems, "several workers")
 
 
+def check_several_targets(p: Parameters, n_targets: int, *, has_missing: bool, distributed: bool) -> None:
+    """Reject what a model of several targets does not support."""
+    if distributed:
+        raise ValueError(
+            f"y has {n_targets} targets, which a fit on several workers does not support; fit one model per target."
+        )
+    one = "it needs one target; fit one model per target"
+    problems = {
+        "weighting": p.weighting is not None and one,
+        "preset": p.preset == "best" and "it weights trees, which needs one target; fit one model per target",
+        "max_trees": p.max_trees is not None and one,
+        "early_stopping_metric": p.early_stopping_metric is not None
+        and "models of several targets stop on the mean loss over the targets; leave it out",
+        "leaf_rule": has_missing and p.leaf_rule == "mean" and "missing targets (NaN) need leaf_rule='newton'",
+    }
+    _refuse(p, problems, f"{n_targets} targets")
+
+
 def check_batch_arguments(given: dict[str, Any]) -> None:
     """Reject arguments of ``fit`` that batches bring along themselves."""
     for name, value in given.items():

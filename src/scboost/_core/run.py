@@ -26,7 +26,7 @@ from scboost._engine.interface import Engine
 from scboost._runtime.context import Context
 from scboost._runtime.observer import SILENT, Observer
 from scboost._runtime.signals import interrupts_held
-from scboost._runtime.threads import single_threaded_blas
+from scboost._runtime.threads import Threads, single_threaded_blas
 
 
 class ValidationMetric(Protocol):
@@ -124,6 +124,16 @@ class Run:
         self._rounds = iter(Boosting(state, frame.loss, y, samples.weight, settings, engine, draws, context))
 
     @property
+    def threads(self) -> Threads:
+        """Threads of the fit."""
+        return self._context.threads
+
+    @property
+    def n_values(self) -> int:
+        """Number of feature values of the training samples."""
+        return int(self.training.state.F.shape[1]) * self.training.ensemble.n_features
+
+    @property
     def validation_weight(self) -> float:
         """Total weight of the held-out samples."""
         return 0.0 if self._validation is None else self._validation.weight
@@ -214,12 +224,17 @@ class OutOfFold:
         own = samples.targets(held_out)
         self._y, self._weight = own.y.astype(np.float64), own.weight
         self.weight = own.total_weight(context.communicator)
-        self._scores: FloatArray | None = None
+        self._F: FloatArray | None = None
         self.best_scores: FloatArray | None = None
+        passes, kernel = context.threads.passes, vars(type(loss)).get("kernel")
+        self._compiled = getattr(passes, f"{kernel}_loss") if passes is not None and kernel and metric is None else None
+        self._weight64 = None if own.weight is None else np.ascontiguousarray(own.weight, dtype=np.float64)
+        self._y32: FloatArray | None = None
 
     def keep(self) -> None:
         """Keep the scores of the newest round, of shape (K, m), as the best so far."""
-        self.best_scores = self._scores
+        if self._F is not None:
+            self.best_scores = self._F.take(self._held_out, axis=1)
 
     def pointwise_loss(self, ensemble: Ensemble) -> FloatArray:
         """Return the loss of each sample at the scores kept, of shape (m,)."""
@@ -241,8 +256,14 @@ class OutOfFold:
         if self._contributions is not None:
             h = [np.take(learner.predictions(), self._held_out) for learner in done.learners]
             self._contributions.append(np.stack(h))
-        frame = self._loss.frame(ensemble.intercept)
-        self._scores = scores = F.take(self._held_out, axis=1)
+        self._F = F
+        if self._compiled is not None and F.dtype == np.float32 and self._y.ndim == 1:
+            if self._y32 is None:
+                target = self._loss.frame(ensemble.intercept).target(self._y)
+                self._y32 = np.ascontiguousarray(target, dtype=np.float32)
+            total, weight = self._compiled(self._y32, F, self._held_out, self._weight64)
+            return float(total / weight)
+        frame, scores = self._loss.frame(ensemble.intercept), F.take(self._held_out, axis=1)
         if self.metric is not None:  # which may depend on more than differences
             return self.metric.mean(self._y, frame.raw(scores), self._weight)
         y = frame.target(self._y)
@@ -325,13 +346,12 @@ def grow(
                 stop = Stop(StopReason.NO_IMPROVEMENT, n_worse, first.metric or "loss")
                 break
             observer.begin_round()
-            alive = [run.step() for run in runs]
+            alive = runs[0].threads.map_models(Run.step, runs, runs[0].n_values)
             if not any(alive):
                 break
             validated = [run for run in runs if run.training.validation_loss]
             if validated:
-                losses = [run.training.validation_loss[-1] for run in validated]
-                pooled.append(float(np.average(losses, weights=[run.validation_weight for run in validated])))
+                pooled.append(pooled_loss(validated))
                 if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
                     on_best()
             if observer.reads_log:
@@ -346,6 +366,12 @@ def grow(
         run.drop_diverged_round()
         training.grown = training.ensemble.weights.copy(), training.ensemble.intercept.copy()
     return pooled
+
+
+def pooled_loss(runs: Sequence[Run]) -> float:
+    """Return the loss on the held-out samples of all runs together after their last rounds."""
+    total = sum(run.training.validation_loss[-1] * run.validation_weight for run in runs)
+    return total / sum(run.validation_weight for run in runs)
 
 
 def _observed_stop(

@@ -46,7 +46,6 @@ class Draws:
         self, keys: Keys, seed: int, sample_weight: FloatArray | None = None, context: Context | None = None
     ) -> None:
         context = context or Context()
-        self._threads = context.threads
         self._keys = np.empty(len(keys), dtype=np.uint32)
 
         def fold(rows: slice) -> None:
@@ -67,21 +66,17 @@ class Draws:
 
     def noise(self, round_: int, output: int, rows: slice, hessian: FloatArray, size: float) -> FloatArray:
         """Return the size times the root of the Hessians times normal numbers, for a block of samples."""
-        compiled = self._threads.kernels()
-        if compiled is not None and hessian.dtype == np.float32:
-            out = np.empty_like(hessian)
-            scale = None if self._scale is None else self._scale[rows]
-            key = _stream_key(self._seed, round_, output)
-            compiled.noise(hessian, size, self._keys[rows], key, _NORMAL, scale, out)
-            return out
         noise = np.sqrt(hessian)
         noise *= self.normal(round_, output, rows)
         noise *= noise.dtype.type(size)
         return np.asarray(noise)
 
-    def source(self, round_: int, output: int) -> tuple[npt.NDArray[np.uint32], FloatArray | None, FloatArray, int]:
-        """Return the keys, the scale, the table of normal numbers and the stream that :meth:`noise` combines."""
-        return self._keys, self._scale, _NORMAL, int(_stream_key(self._seed, round_, output))
+    def source(
+        self, round_: int, n_outputs: int
+    ) -> tuple[npt.NDArray[np.uint32], FloatArray | None, FloatArray, list[int]]:
+        """Return the keys, the scale, the table of normal numbers and the streams that :meth:`noise` combines."""
+        streams = [int(_stream_key(self._seed, round_, k)) for k in range(n_outputs)]
+        return self._keys, self._scale, _NORMAL, streams
 
     def sample(self, round_: int, share: float) -> FloatArray:
         """Return 1 for a random share of the samples and 0 for the others, of shape (n,)."""

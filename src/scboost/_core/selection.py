@@ -14,7 +14,7 @@ import numpy as np
 from scboost._arrays import FloatArray
 from scboost._core import autotune
 from scboost._core.race import Candidate, Race
-from scboost._core.run import OutOfFold, Run, grow
+from scboost._core.run import OutOfFold, Run, grow, pooled_loss
 from scboost._core.spec import FitSpec
 from scboost._core.statistics import standard_errors
 from scboost._core.stopping import ComparedStopping, ContinuedStopping, EarlyStopping
@@ -30,7 +30,7 @@ from scboost._runtime.context import Context
 _GAIN, _LOW_GAINS, _HIGH_GAIN = 1.0, (0.5, 0.2), 2.0
 # By how many standard errors the loss must fall, and after how many rounds in which it is higher a trial ends.
 _STANDARD_ERRORS = 2.0
-_ROUNDS_BEHIND = 10
+_ROUNDS_BEHIND = 5
 
 
 class NoModelYetError(KeyboardInterrupt):
@@ -159,9 +159,7 @@ class FoldRuns:
 
     def _pooled(self) -> float:
         """Return the loss on the held-out samples of all folds after the last round."""
-        seen = [run for run in self._runs if run.training.validation_loss]
-        losses = [run.training.validation_loss[-1] for run in seen]
-        return float(np.average(losses, weights=[run.validation_weight for run in seen]))
+        return pooled_loss([run for run in self._runs if run.training.validation_loss])
 
     def models(self) -> FoldModels:
         """Return the models, cut at the best round."""

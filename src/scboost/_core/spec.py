@@ -391,11 +391,12 @@ def _or_default(value: float | str, default: float) -> float:
 
 
 def _auto_rate(strategy: Strategy, loss: Loss, facts: Facts, factor: float) -> float:
+    to_the_end = strategy.early_stopping is None and not strategy.selects_rounds
     rate = autotune.auto_learning_rate(
         facts.total_weight,
         strategy.n_rounds,
         many_classes=loss.n_classes > 2,
-        two_classes_to_the_end=loss.n_classes == 2 and strategy.early_stopping is None and not strategy.selects_rounds,
+        two_classes_to_the_end=loss.classifies and loss.n_classes <= 2 and to_the_end,
     )
     return min(factor * rate, autotune.LARGEST_RATE)
 
@@ -405,7 +406,9 @@ def _options(p: Parameters, loss: Loss, engine: str) -> TreeOptions:
     shape: TreeShape = "depth-wise"
     if p.tree_shape != "auto":
         shape = p.tree_shape
-    elif isinstance(p.max_leaves, Integral) or (p.max_leaves == "auto" and (p.max_depth is None or not loss.n_classes)):
+    elif isinstance(p.max_leaves, Integral) or (
+        p.max_leaves == "auto" and (p.max_depth is None or not loss.classifies)
+    ):
         shape = "leaf-wise"
     if shape in {"symmetric", "alternating"} and engine != "native":
         raise ValueError(
@@ -419,7 +422,7 @@ def _options(p: Parameters, loss: Loss, engine: str) -> TreeOptions:
     if p.max_depth != "auto":
         depth = None if p.max_depth is None else int(p.max_depth)
     else:
-        depth = None if shape == "leaf-wise" and leaves is not None and not loss.n_classes else autotune.DEPTH
+        depth = None if shape == "leaf-wise" and leaves is not None and not loss.classifies else autotune.DEPTH
     return TreeOptions((), p.categorical_splits == "subset", depth, leaves, shape)
 
 

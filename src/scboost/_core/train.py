@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray, IntArray
 from scboost._core import autotune
 from scboost._core.conformal import Conformal
+from scboost._core.distributions import out_of_fold_correction
 from scboost._core.out_of_fold import out_of_fold_conformal
 from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
@@ -253,8 +254,10 @@ def _train_on_all(
         run.training.options = candidate.options
         if not spec.loss.supports_weighting:
             run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
+        elif selection is not None and spec.loss.task == "distribution":
+            run.training.scale, run.training.shift = out_of_fold_correction(samples, folds, models, spec.loss)
         elif selection is not None and (keeps_folds or weights is None):
-            run.training.scale = [out_of_fold_scale(samples, folds, models, spec.loss, communicator)]
+            run.training.scale = out_of_fold_scale(samples, folds, models, spec.loss, communicator)
             run.training.baseline, run.training.shift = out_of_fold_baseline(
                 samples, folds, models, spec.loss, run.training.scale[0]
             )

@@ -78,24 +78,32 @@ def out_of_fold_shift(
 
 def out_of_fold_scale(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss, communicator: Communicator
-) -> float:
-    """Return the factor of all trees that minimises the loss of held-out samples at the selected round."""
+) -> list[float]:
+    """Return the factor of all trees that minimises the loss of held-out samples at the selected round.
+
+    Several targets have one factor each.
+    """
     start, added = [], []
     for training, part in zip(models.trainings, models.held_out, strict=True):
         scores = part.added_scores(training.ensemble)
         if scores is None:
-            return 1.0
+            return [1.0]
         added.append(scores)
         start.append(np.broadcast_to(training.ensemble.intercept[:, None], scores.shape))
     held_out = samples.targets(np.concatenate([indices for _, indices in folds]))
-    return learn_scale(
-        np.concatenate(added, axis=1),
-        held_out.y,
-        loss=loss,
-        start=np.concatenate(start, axis=1),
-        sample_weight=held_out.weight,
-        communicator=communicator,
-    )
+    A, F = np.concatenate(added, axis=1), np.concatenate(start, axis=1)
+    if not loss.independent_outputs:
+        return [
+            learn_scale(A, held_out.y, loss=loss, start=F, sample_weight=held_out.weight, communicator=communicator)
+        ]
+    scales = []
+    for k in range(loss.n_outputs):
+        seen = ~np.isnan(held_out.y[:, k])
+        weight = None if held_out.weight is None else held_out.weight[seen]
+        y = held_out.y[seen, k].astype(np.float64)
+        added_k, start_k = A[k : k + 1, seen], F[k : k + 1, seen]
+        scales.append(learn_scale(added_k, y, loss=loss.output(k), start=start_k, sample_weight=weight))
+    return scales
 
 
 def _learn(

@@ -35,8 +35,8 @@ def target_vector(y: ArrayLike | None, X: Any, name: str = "y") -> npt.NDArray[A
         if "should be a 1d array" not in str(error):
             raise
         raise ValueError(
-            f"{error} A model has one target: fit one model per column, for example with "
-            "sklearn.multioutput.MultiOutputRegressor or MultiOutputClassifier."
+            f"{error} Several targets are supported by SCBoostRegressor and SCBoostClassifier in memory; otherwise "
+            "fit one model per column."
         ) from error
     if len(y) != X.shape[0]:
         raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} samples.")

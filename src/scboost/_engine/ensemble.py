@@ -34,7 +34,8 @@ class Ensemble(ABC):
     def __init__(self, n_features: int, intercept: FloatArray) -> None:
         self.n_features = n_features
         self.intercept = np.asarray(intercept, dtype=np.float64)
-        self.weights: FloatArray = np.zeros((0, len(self.intercept)))
+        self._weights: FloatArray = np.zeros((0, len(self.intercept)))
+        self._new_weights: list[float | FloatArray] = []  # of the latest rounds
 
     @property
     def n_outputs(self) -> int:
@@ -42,19 +43,27 @@ class Ensemble(ABC):
         return len(self.intercept)
 
     @property
+    def weights(self) -> FloatArray:
+        """Weight of each learner, of shape (rounds, K)."""
+        if self._new_weights:
+            added = [np.broadcast_to(weight, self.n_outputs) for weight in self._new_weights]
+            self._weights, self._new_weights = np.concatenate([self._weights, added]), []
+        return self._weights
+
+    @property
     def n_rounds(self) -> int:
         """Number of rounds."""
-        return len(self.weights)
+        return len(self._weights) + len(self._new_weights)
 
     def append(self, learners: Sequence[Learner], weight: float | FloatArray) -> None:
         """Add one round of K learners, with one weight for all of them or one for each."""
-        self.weights = np.concatenate([self.weights, np.broadcast_to(weight, (1, self.n_outputs))])
+        self._new_weights.append(weight)
         for learner in learners:
             self._append(learner)
 
     def reweight(self, weights: FloatArray, intercept: FloatArray) -> None:
         """Replace all weights, of shape (rounds, K), and the intercept, of shape (K,)."""
-        self.weights = np.array(weights, dtype=np.float64)
+        self._weights, self._new_weights = np.array(weights, dtype=np.float64), []
         self.intercept = np.array(intercept, dtype=np.float64)
 
     def truncate(self, n_rounds: int) -> None:

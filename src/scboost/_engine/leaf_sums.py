@@ -31,14 +31,9 @@ def leaf_sums(
     def add_up(rows: slice) -> FloatArray:
         weight = None if sample_weight is None else sample_weight[rows]
         weighted = [v[rows] if weight is None else v[rows] * weight for v in vectors]
-        if compiled is not None and len(weighted) == 2:
-            pair = np.zeros((2, n_leaves))
-            compiled.leaf_sums(leaf[rows], *weighted, pair)
-            return pair
         indices = leaf[rows].astype(np.intp, copy=False)
         return np.array([np.bincount(indices, weights=v, minlength=n_leaves) for v in weighted])
 
-    compiled = threads.kernels(leaf)
     sums = np.zeros((len(vectors), n_leaves))
     for block in threads.map_blocks(add_up, len(leaf)):
         sums += block

@@ -16,11 +16,19 @@ from scboost._arrays import ArrayLike, BoolArray, Float64Array, FloatArray
 from scboost._core.conformal import SetMethod, checked_coverage
 from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
+from scboost._core.parameters import Parameters
 from scboost._data.samples import Samples
 from scboost._engine.interface import Regressor
 from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples
 from scboost._estimators.parameters import CONSTRAINTS, documented
+from scboost._estimators.targets import (
+    check_indicators,
+    checked_matrix,
+    label_targets,
+    supports_several_targets,
+    target_matrix,
+)
 from scboost._runtime.communicator import Communicator, agreed
 
 
@@ -43,9 +51,9 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels; for several labels, the positions of their columns in y.
     n_classes_ : int
-        Number of classes.
+        Number of classes, or of labels.
     <shared attributes>
 
     Examples
@@ -158,6 +166,10 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         }
         return cls(**{**paper, **overrides})
 
+    def _target_array(self, y: ArrayLike | None, X: Any, name: str) -> npt.NDArray[Any]:
+        matrix = target_matrix(y)
+        return super()._target_array(y, X, name) if matrix is None else checked_matrix(matrix, X.shape[0], name)
+
     def _learn_target(
         self,
         y: npt.NDArray[Any],
@@ -167,6 +179,9 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         base: Loss | None,
     ) -> Target:
         del base
+        if y.ndim == 2:
+            parameters = Parameters.of(self.__stored_parameters__())
+            return label_targets(y, X, sample_weight, parameters, self.class_weight, communicator)
         with agreed(communicator):
             kinds = {type(label) for label in y.tolist()} if y.dtype.kind == "O" else set()
             if len(kinds) > 1:
@@ -229,6 +244,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         target: Target,
         communicator: Communicator,
     ) -> Samples:
+        if y.ndim == 2 and not target.loss.independent_outputs:
+            raise ValueError(f"y_val has {y.shape[1]} labels per sample, y has one.")
+        if target.loss.independent_outputs:
+            target.loss.check_target(y, "y_val")
+            check_indicators(y, "y_val")
+            return make_samples(X, y, sample_weight, communicator, "sample_weight_val")
         classes = np.asarray(target.classes)
         unknown = np.setdiff1d(y, classes)
         if len(unknown):
@@ -236,9 +257,17 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         codes = np.asarray(np.searchsorted(classes, y), dtype=np.float64)
         return _weighted(make_samples(X, codes, sample_weight, communicator, "sample_weight_val"), target.class_weights)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        several = self.class_weight is None and supports_several_targets(self)
+        tags.target_tags.multi_output = tags.classifier_tags.multi_label = several
+        return tags
+
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """Class labels, of shape (n_classes,)."""
+        """Class labels, of shape (n_classes,); for several labels, the positions of their columns in y."""
+        if self._fitted.n_targets > 1:
+            return np.arange(self._fitted.n_targets)
         return np.asarray(self._fitted.classes)
 
     @property
@@ -258,7 +287,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
-            Raw scores.
+            Raw scores. For several labels, the log-odds of each, of shape (n_samples, n_labels).
         """
         return self._fitted.margins(self._raw_scores(X))
 
@@ -274,7 +303,8 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+            In the order of ``classes_``. For several labels, the probability that each of them is 1, of shape
+            (n_samples, n_labels), as :class:`sklearn.neural_network.MLPClassifier` returns them.
         """
         return self._fitted.means(self._raw_scores(X))
 
@@ -289,8 +319,8 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Class labels.
+        ndarray of shape (n_samples,), or (n_samples, n_labels) for several labels
+            Class labels; for several labels 0 or 1 each.
         """
         return self._fitted.labels(self._raw_scores(X))
 

@@ -257,8 +257,6 @@ class FitMixin(ABC):
             from scboost._engine.native import passes
 
             context.threads.use_passes(passes)
-        else:
-            context.threads.load_kernels(len(target.samples))
         if communicator.size > 1 and (n := target.samples.count(communicator)) < 2:
             raise ValueError(f"X has {n} samples with positive weight on all workers; at least 2 are needed.")
         return encoder, target
@@ -389,7 +387,10 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def _rarest_class(samples: Samples, loss: Loss, communicator: Communicator) -> float:
-    """Return the share of the samples that is in the class with the fewest; 1 for regression."""
+    """Return the share of the samples that is in the class with the fewest, of all labels; 1 for regression."""
+    if loss.task == "multilabel classification":
+        shares = np.nanmean(samples.y, axis=0)
+        return float(np.min(np.minimum(shares, 1 - shares), where=(shares > 0) & (shares < 1), initial=1.0))
     if not loss.n_classes:
         return 1.0
     counts = class_counts(samples, loss.n_classes, communicator)
@@ -412,15 +413,16 @@ def _check_start(target: Target, parameters: Parameters, communicator: Communica
     """Reject a start at zero that the rounds would spend their steps on leaving."""
     if parameters.init == "prior" or not target.loss.translation_invariant:
         return
-    y = target.samples.y.astype(np.float64)
-    n, total, squares = communicator.sum(np.array([len(y), y.sum(), (y**2).sum()]))
-    mean = float(total / n)
-    deviation = float(np.sqrt(max(squares / n - mean**2, 0.0)))
-    if abs(mean) > _FARTHEST_START * deviation > 0:
-        raise ValueError(
-            f"init='zero' starts at the raw score 0, but y has mean {mean:.3g} and standard deviation {deviation:.3g}: "
-            "too few rounds would reach it. Use init='prior' (the default), or centre y."
-        )
+    for column in np.atleast_2d(target.samples.y.astype(np.float64).T):
+        y = column[~np.isnan(column)]
+        n, total, squares = communicator.sum(np.array([len(y), y.sum(), (y**2).sum()]))
+        mean = float(total / n)
+        deviation = float(np.sqrt(max(squares / n - mean**2, 0.0)))
+        if abs(mean) > _FARTHEST_START * deviation > 0:
+            raise ValueError(
+                f"init='zero' starts at the raw score 0, but y has mean {mean:.3g} and standard deviation "
+                f"{deviation:.3g}: too few rounds would reach it. Use init='prior' (the default), or centre y."
+            )
 
 
 def _make_learner(estimator: Regressor, seed: int) -> Any:

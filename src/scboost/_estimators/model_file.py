@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scboost._core.losses import AFTLoss, HuberLoss, Loss
-from scboost._estimators import SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
+from scboost._core.losses import AFTLoss, HuberLoss, Loss, TargetsSquaredLoss
+from scboost._estimators import SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
 from scboost._estimators.base import SCBoost
+from scboost._estimators.distribution import named_distribution_loss
 from scboost._estimators.ranker import named_ranking_loss
 from scboost._estimators.regressor import named_loss
 from scboost._estimators.survival import named_survival_loss
@@ -22,9 +23,10 @@ from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, require, untrusted
 
 _FORMATS = (".json", ".ubj")
-Estimator = SCBoostClassifier | SCBoostRanker | SCBoostRegressor | SCBoostSurvival
+Estimator = SCBoostClassifier | SCBoostDistribution | SCBoostRanker | SCBoostRegressor | SCBoostSurvival
 _CLASSES: dict[str, type[Estimator]] = {
-    cls.__name__: cls for cls in (SCBoostClassifier, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
+    cls.__name__: cls
+    for cls in (SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival)
 }
 
 
@@ -79,15 +81,19 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
 
 def check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> None:
     """Refuse parameters that name another loss than that of the model."""
-    named = parameters.get("loss")
-    if model.classes is not None or named is None or isinstance(named, Loss):
+    named = parameters.get("distribution" if model.loss.task == "distribution" else "loss")
+    if model.loss.classifies or named is None or isinstance(named, Loss):
         return
     loss, delta = model.loss, model.loss.delta if isinstance(model.loss, HuberLoss) else 1.0
     every = {**_stored_class(model)().get_params(deep=False), **parameters}
     if loss.task == "survival":
         expected = named_survival_loss(every, lambda: loss.scale if isinstance(loss, AFTLoss) else 1.0)
+    elif isinstance(loss, TargetsSquaredLoss):
+        expected = loss if every["loss"] == "squared_error" else named_loss(every, lambda: delta)
     elif loss.task == "ranking":
         expected = named_ranking_loss(every)
+    elif loss.task == "distribution":
+        expected = named_distribution_loss(every)
     else:
         expected = named_loss(every, lambda: delta)
     if pack_loss(expected) != pack_loss(loss):
@@ -107,7 +113,7 @@ def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> Est
 
     Returns
     -------
-    SCBoostClassifier, SCBoostRanker, SCBoostRegressor or SCBoostSurvival
+    SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor or SCBoostSurvival
         Fitted. Callbacks are not part of a file.
 
     Raises

@@ -57,8 +57,9 @@ PARAMETERS = """\
 
         "symmetric" and "alternating" need ``engine="native"``. "auto" is leaf-wise with ``max_leaves``, else
         depth-wise; if rounds are selected by cross-validation with the native engine and ``max_leaves`` is not a
-        number, all shapes compete, unless there are several outputs (classes), or at least 100 features and fewer
-        than 10,000 samples, where symmetric trees take too long to grow. The value used is ``tree_shape_``.
+        number, all shapes compete from 2,000 samples on, unless there are several outputs (classes), or at least 100
+        features and fewer than 10,000 samples, where symmetric trees take too long to grow. The value used is
+        ``tree_shape_``.
     max_trees : int or None, default=None
         If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
         two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number

@@ -28,12 +28,19 @@ from scboost._core.losses import (
     is_built_in,
 )
 from scboost._core.losses.checks import check_loss
+from scboost._core.parameters import Parameters
 from scboost._core.statistics import weighted_quantile
 from scboost._data.samples import Samples
 from scboost._engine.interface import Regressor
 from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples, numbers
 from scboost._estimators.parameters import CONSTRAINTS, documented
+from scboost._estimators.targets import (
+    checked_matrix,
+    regression_targets,
+    supports_several_targets,
+    target_matrix,
+)
 from scboost._runtime.communicator import Communicator, agreed
 
 LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "expectile", "poisson", "gamma", "tweedie"]
@@ -160,6 +167,10 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
     ) -> None:
         self._set_parameters(locals())
 
+    def _target_array(self, y: ArrayLike | None, X: Any, name: str) -> npt.NDArray[Any]:
+        matrix = target_matrix(y)
+        return super()._target_array(y, X, name) if matrix is None else checked_matrix(matrix, X.shape[0], name)
+
     def _learn_target(
         self,
         y: npt.NDArray[Any],
@@ -168,6 +179,9 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         communicator: Communicator,
         base: Loss | None,
     ) -> Target:
+        if y.ndim == 2:
+            parameters = Parameters.of(self.__stored_parameters__())
+            return regression_targets(y, X, sample_weight, parameters, self.loss, base, communicator)
         with agreed(communicator):
             for name, needed in (
                 ("quantile", True),
@@ -225,12 +239,15 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         communicator: Communicator,
     ) -> Samples:
         values = numbers(y, "y_val")
+        if values.ndim == 2 and not target.loss.independent_outputs:
+            raise ValueError(f"y_val has {values.shape[1]} targets, y has one.")
         target.loss.check_target(values, "y_val")
         return make_samples(X, values, sample_weight, communicator, "sample_weight_val")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.loss in ("poisson", "gamma", "tweedie")
+        tags.target_tags.multi_output = self.loss == "squared_error" and supports_several_targets(self)
         return tags
 
     @explains_foreign_arguments
@@ -244,7 +261,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples,), or (n_samples, n_quantiles) for several quantiles
+        ndarray of shape (n_samples,), or (n_samples, n_quantiles) or (n_samples, n_targets) for several of these
             On the scale of y.
         """
         return self._fitted.means(self._raw_scores(X))
@@ -295,7 +312,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Samples.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Target values.
         sample_weight : array-like of shape (n_samples,), optional
             Sample weights.
@@ -303,9 +320,9 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         Returns
         -------
         float
-            R2; at most 1. Not defined for several quantiles.
+            R2; at most 1. For several targets, the mean of their R2. Not defined for several quantiles.
         """
-        if self._fitted.loss.n_outputs > 1:
+        if self._fitted.loss.n_outputs > self._fitted.n_targets:
             raise ValueError(
                 f"score compares one prediction with y, but quantile={self.quantile!r} predicts several; see "
                 "sklearn.metrics.mean_pinball_loss."

@@ -15,6 +15,7 @@ def calibrate(
     model: FittedModel, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, n_threads: int
 ) -> FittedModel:
     """Return a fitted model with the conformal state of a calibration set; see the method of the estimators."""
+    model.require_one_target("calibrate")
     if model.loss.task != "regression":
         raise ValueError(
             f"calibrate is for regression and classification, got a model for the task {model.loss.task!r}."

@@ -26,7 +26,7 @@ def to_xgboost(model: FittedModel, n_jobs: int | None) -> xgboost.XGBClassifier 
     """Convert a fitted model to XGBoost's scikit-learn class; see the method of the estimators."""
     document = model.trees("to_xgboost").document()
     xgb = import_xgboost()
-    cls = xgb.XGBRegressor if model.classes is None else xgb.XGBClassifier
+    cls = xgb.XGBClassifier if model.loss.classifies else xgb.XGBRegressor
     exported: xgboost.XGBClassifier | xgboost.XGBRegressor = cls(n_jobs=n_jobs, enable_categorical=True)
     exported.load_model(bytearray(document.encode()))
     return exported
@@ -93,6 +93,7 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
         The input ``X`` is float32 of shape (n, n_features), as :func:`encode_features` returns it: NaN is missing,
         categories are integer codes. A classifier has the outputs ``label`` of shape (n,) and ``probabilities`` of
         shape (n, n_classes); a regressor has ``prediction`` of shape (n,), or (n, n_quantiles) for several quantiles.
+        A model of several targets has ``prediction``, or ``probabilities`` for labels, of shape (n, n_targets).
         Sums are computed in float32.
 
     Examples
@@ -105,6 +106,7 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
     ['label', 'probabilities']
     """
     fitted = fitted_model(model, "to_onnx")
+    fitted.values_only("to_onnx")
     ensemble = fitted.trees("to_onnx")
     try:
         import onnx
@@ -129,6 +131,11 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
             helper.make_tensor_value_info("label", kind, [None]),
             helper.make_tensor_value_info("probabilities", onnx.TensorProto.FLOAT, [None, len(fitted.classes)]),
         ]
+    elif fitted.n_targets > 1:
+        last = "Sigmoid" if fitted.loss.classifies else "Identity"
+        name = "probabilities" if fitted.loss.classifies else "prediction"
+        nodes.append(helper.make_node(last, ["scores"], [name]))
+        outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, ensemble.n_outputs])]
     elif ensemble.n_outputs > 1:  # quantiles, which must not cross
         constants["all"] = np.array([ensemble.n_outputs], dtype=np.int64)
         nodes.append(helper.make_node("TopK", ["scores", "all"], ["prediction", "order"], axis=1, largest=0))

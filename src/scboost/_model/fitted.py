@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from scboost._core.weighting import Weights
 
 
-_OWNERS: dict[Task, str] = {"regression": "SCBoostRegressor", "survival": "SCBoostSurvival", "ranking": "SCBoostRanker"}
+_OWNERS: dict[Task, str] = {
+    "regression": "SCBoostRegressor",
+    "multioutput regression": "SCBoostRegressor",
+    "multilabel classification": "SCBoostClassifier",
+    "survival": "SCBoostSurvival",
+    "ranking": "SCBoostRanker",
+    "distribution": "SCBoostDistribution",
+}
 
 
 class NotCalibratedError(ValueError):
@@ -156,11 +163,13 @@ class FittedModel:
         return raw[0] if len(raw) == 1 else np.ascontiguousarray(raw.T)
 
     def means(self, raw: FloatArray) -> Float64Array:
-        """Apply the inverse link: probabilities of shape (n, n_classes), values of shape (n,) or (n, n_quantiles)."""
+        """Apply the inverse link: probabilities of shape (n, n_classes), values of shape (n,) or (n, n_outputs)."""
         return np.asarray(self.loss.link.inverse(raw.astype(np.float64)), dtype=np.float64)
 
     def labels(self, raw: FloatArray) -> npt.NDArray[Any]:
-        """Return the most probable class of each sample."""
+        """Return the most probable class of each sample, or for several labels whether each of them is probable."""
+        if self.loss.task == "multilabel classification":
+            return np.ascontiguousarray(raw.T > 0).astype(np.int64)
         if self.classes is None:
             raise TypeError("a regression model has no classes")
         winners = np.asarray(raw[0] > 0, dtype=np.intp) if len(raw) == 1 else np.argmax(raw, axis=0)
@@ -168,12 +177,26 @@ class FittedModel:
 
     def predictions(self, raw: FloatArray) -> npt.NDArray[Any]:
         """Return labels, or values for regression."""
-        return self.means(raw) if self.classes is None else self.labels(raw)
+        return self.labels(raw) if self.loss.classifies else self.means(raw)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets, each with an output of its own."""
+        return self.loss.n_outputs if self.loss.independent_outputs else 1
+
+    def require_one_target(self, method: str) -> None:
+        """Raise ValueError for a method that models of several targets do not have."""
+        if self.n_targets > 1:
+            raise ValueError(
+                f"{method} supports one target, this model has {self.n_targets}; fit one model per target, for example "
+                "with sklearn.multioutput.MultiOutputRegressor or MultiOutputClassifier."
+            )
 
     # --- uncertainty -------------------------------------------------------------------------------------------------
 
     def intervals(self, raw: Float64Array, coverage: float) -> Float64Array:
         """Return prediction intervals of shape (n, 2)."""
+        self.require_one_target("predict_interval")
         state, loss = self.conformal, self.loss
         if not isinstance(state, Intervals):
             raise NotCalibratedError("predict_interval")
@@ -182,12 +205,14 @@ class FittedModel:
 
     def label_sets(self, raw: Float64Array, coverage: float, method: SetMethod, *, by_class: bool) -> BoolArray:
         """Return which classes are in the label set of each sample, of shape (n, n_classes)."""
+        self.require_one_target("predict_set")
         if not isinstance(self.conformal, LabelSets):
             raise NotCalibratedError("predict_set")
         return self.conformal.contains(self.means(raw), coverage, method, by_class=by_class)
 
     def uncertainty(self, X: ArrayLike, n_threads: int) -> tuple[Float64Array, Float64Array]:
         """Return the data part and the model part of the uncertainty of each sample, of shape (n,)."""
+        self.require_one_target("prediction_uncertainty")
         if len(self.members) < 2:
             raise ValueError(
                 "prediction_uncertainty compares the fold models of preset='best', which this model does not have."
@@ -226,6 +251,14 @@ class FittedModel:
         if isinstance(self.ensemble, TreeEnsemble):
             return self.ensemble
         raise AttributeError(f"{method}() needs trees of the XGBoost engine; this model has estimator=.")
+
+    def values_only(self, function: str) -> None:
+        """Raise ValueError if the predictions are distributions, which a function cannot express."""
+        if self.loss.task == "distribution":
+            raise ValueError(
+                f"{function} exports models that predict values or probabilities, not distributions: this is a "
+                f"{self.owner}. Its model file (save_model) holds the parameters as margins of an XGBoost model."
+            )
 
     def booster(self, n_threads: int) -> xgboost.Booster:
         """Return the native model."""

@@ -14,6 +14,7 @@ from scboost.diagnostics import EnsembleReader, read_ensemble
 
 def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
     """Return the reader of a fitted model's trees."""
+    model.require_one_target("Reading trees for diagnostics")
     ensemble = model.ensemble
     if not ensemble.weights.any():
         raise ValueError("The model has no trees: there is nothing to measure or to weight.")

@@ -38,8 +38,3 @@ class Storage:
 
 IN_MEMORY = Storage()
 """Arrays in memory."""
-
-
-def in_files(array: npt.NDArray[Any]) -> bool:
-    """Whether a storage has put an array into a file."""
-    return isinstance(array.base, np.memmap)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeVar
 
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from scboost._arrays import blocks
@@ -28,7 +27,9 @@ _BLOCK, _LARGE_BLOCK, _MANY = 1 << 14, 1 << 16, 1 << 18
 # Samples and threads from which threads help. With fewer samples they wait for Python's lock longer than they work; and
 # of two cores, one is occupied by an OpenMP thread of XGBoost that spins for some milliseconds after a tree.
 _THREADED, _FEWEST_THREADS = 1 << 18, 3
-_COMPILED = 1 << 16  # samples from which a fit is worth the time that it takes to load Numba
+
+
+_SIDE_BY_SIDE = 50_000  # feature values from which growing a tree, without Python's lock, outweighs the rest of a round
 
 
 def thread_count(n_jobs: int) -> int:
@@ -40,48 +41,26 @@ def thread_count(n_jobs: int) -> int:
     return min(cores, int(limit)) if limit.isdigit() and int(limit) else cores
 
 
-def load_kernels(n_samples: int) -> ModuleType | None:
-    """Return :mod:`scboost._kernels` if there are enough samples to be worth it and Numba is installed."""
-    if n_samples >= _COMPILED:
-        # Numba may be missing, incompatible with this version of NumPy, or without a folder for its cache.
-        with suppress(ImportError, RuntimeError):
-            from scboost import _kernels
-
-            return _kernels
-    return None
-
-
 class Threads:
-    """Threads and compiled kernels for passes over the samples. Idle threads sleep.
+    """Threads for passes over the samples. Idle threads sleep.
 
     Parameters
     ----------
     n_threads : int, default=1
         Number of threads, the calling one included.
-    kernels : module, optional
-        :mod:`scboost._kernels`, see :func:`load_kernels`; NumPy is used without it, with bit-identical results.
 
     Attributes
     ----------
     n_threads : int
         Number of threads.
     passes : module or None
-        :mod:`scboost._engine.native.passes`, set for fits with the native engine.
+        :mod:`scboost._engine.native.passes`, set for fits with the native engine; NumPy is used without it.
     """
 
-    def __init__(self, n_threads: int = 1, kernels: ModuleType | None = None) -> None:
-        self.n_threads, self._kernels = n_threads, kernels
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
         self.passes: ModuleType | None = None
         self._pool: ThreadPoolExecutor | None = None
-
-    def kernels(self, leaf: npt.NDArray[Any] | None = None) -> Any:
-        """Return the compiled kernels, or None if there are none, or none for the dtype of these leaf indices."""
-        kernels = self._kernels
-        return kernels if kernels is None or leaf is None or leaf.dtype in kernels.LEAF_TYPES else None
-
-    def load_kernels(self, n_samples: int) -> None:
-        """Load the compiled kernels if there are enough samples."""
-        self._kernels = self._kernels or load_kernels(n_samples)
 
     def use_passes(self, passes: ModuleType) -> None:
         """Use the passes of the native engine, with any number of threads: their sums are rounded differently."""
@@ -114,6 +93,12 @@ class Threads:
         if self.n_threads < _FEWEST_THREADS or n < _THREADED:
             return [function(part) for part in parts]
         return self._map(function, list(parts))
+
+    def map_models(self, function: Callable[[_P], _T], models: Sequence[_P], n_values: int) -> list[_T]:
+        """Call a function for every model, side by side if the native engine grows them on that many feature values."""
+        if self.n_threads < 2 or len(models) < 2 or self.passes is None or n_values < _SIDE_BY_SIDE:
+            return [function(model) for model in models]
+        return self._map(function, list(models))
 
     def _map(self, function: Callable[[_P], _T], parts: list[_P]) -> list[_T]:
         """Let all threads, the calling one among them, take the parts in turn."""

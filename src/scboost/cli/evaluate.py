@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict chunk by chunk, then score."""
     model = read_model(arguments.model, arguments.data, arguments.threads)
+    model.__fitted_model__().require_one_target("scboost evaluate")
     source = Source(arguments.data, TextFormat.of(arguments))
     target, weight = target_of(model, arguments), arguments.weight
     columns, kinds = columns_of(model, source)

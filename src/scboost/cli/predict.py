@@ -99,6 +99,13 @@ def _predictions(model: Model, X: Any, arguments: argparse.Namespace) -> dict[st
 def _point_predictions(model: Model, X: Any, *, proba: bool) -> dict[str, Any]:
     """Columns of labels, probabilities, values or quantiles; without rows if X is None."""
     pa = pyarrow()
+    n_targets = model.__fitted_model__().n_targets
+    if n_targets > 1:
+        several = model.predict_proba if proba and isinstance(model, SCBoostClassifier) else model.predict
+        values = np.zeros((0, n_targets)) if X is None else several(X)
+        return {
+            f"{'probability' if proba else 'prediction'}_{k}": pa.array(column) for k, column in enumerate(values.T)
+        }
     if isinstance(model, SCBoostClassifier):
         labels = model.classes_.tolist()
         if not proba:

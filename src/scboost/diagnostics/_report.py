@@ -35,9 +35,11 @@ class Report:
         return f"<Report: {facts.name}, {facts.n_trees} trees, {scores or 'no targets'}; save it with .save(path)>"
 
     def html(self) -> str:
-        """Return the report as an HTML page."""
+        """Return the report as an HTML page; its charts need matplotlib."""
+        from scboost.diagnostics._plots import require_matplotlib
         from scboost.diagnostics.html.page import render_page
 
+        require_matplotlib()
         return render_page(self.analysis)
 
     def _repr_html_(self) -> str:
@@ -129,7 +131,8 @@ def report(
     Returns
     -------
     Report
-        Displays itself in notebooks; ``.save(path)`` writes an HTML page, JSON or a Markdown model card.
+        Displays itself in notebooks; ``.save(path)`` writes an HTML page, JSON or a Markdown model card. The page needs
+        matplotlib (the extra ``plot``), the others do not.
 
     Examples
     --------
@@ -142,8 +145,6 @@ def report(
     True
     """
     from scboost.diagnostics._analysis import Options, analyze
-    from scboost.diagnostics._plots import require_matplotlib
 
-    require_matplotlib()
     options = Options(name=name, compare=compare, measure_speed=measure_speed, seed=random_state)
     return Report(analyze(model, X, y, X_train, y_train, options))

@@ -132,8 +132,6 @@ class SCBoostRegressor(SparkEstimator):
 
 
 def __getattr__(name: str) -> object:
-    if name in {"SCBoostRanker", "SCBoostSurvival"}:
-        raise AttributeError(
-            f"scboost.spark has no {name}: its loss compares samples, which must be on one machine. Use scboost.{name}."
-        )
+    if name in {"SCBoostDistribution", "SCBoostRanker", "SCBoostSurvival"}:
+        raise AttributeError(f"scboost.spark has no {name}: its samples must be on one machine. Use scboost.{name}.")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

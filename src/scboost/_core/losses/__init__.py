@@ -2,6 +2,14 @@
 
 from scboost._core.losses.base import Loss, is_built_in
 from scboost._core.losses.classification import LogisticLoss, SoftmaxLoss
+from scboost._core.losses.distribution import (
+    DistributionLoss,
+    GammaDistributionLoss,
+    LogNormalLoss,
+    NegativeBinomialLoss,
+    NormalLoss,
+    StudentLoss,
+)
 from scboost._core.losses.positive import GammaLoss, PoissonLoss, TweedieLoss
 from scboost._core.losses.quantile import ExpectileLoss, QuantileLoss, QuantilesLoss
 from scboost._core.losses.ranking import LambdaRankLoss, PairwiseLoss, RankingLoss, XENDCGLoss
@@ -14,20 +22,26 @@ from scboost._core.losses.survival import (
     LogisticAFTLoss,
     NormalAFTLoss,
 )
+from scboost._core.losses.targets import TargetsLogisticLoss, TargetsLoss, TargetsSquaredLoss
 
 __all__ = [
     "AFTLoss",
     "CoxLoss",
+    "DistributionLoss",
     "EfronCoxLoss",
     "ExpectileLoss",
     "ExtremeAFTLoss",
+    "GammaDistributionLoss",
     "GammaLoss",
     "HuberLoss",
     "LambdaRankLoss",
+    "LogNormalLoss",
     "LogisticAFTLoss",
     "LogisticLoss",
     "Loss",
+    "NegativeBinomialLoss",
     "NormalAFTLoss",
+    "NormalLoss",
     "PairwiseLoss",
     "PoissonLoss",
     "QuantileLoss",
@@ -35,6 +49,10 @@ __all__ = [
     "RankingLoss",
     "SoftmaxLoss",
     "SquaredLoss",
+    "StudentLoss",
+    "TargetsLogisticLoss",
+    "TargetsLoss",
+    "TargetsSquaredLoss",
     "TweedieLoss",
     "XENDCGLoss",
     "is_built_in",

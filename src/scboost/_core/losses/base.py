@@ -3,7 +3,8 @@
 A loss knows its gradient and Hessian, its link and the targets it is defined for. It knows nothing of trees.
 
 Raw scores and everything derived from them have shape (K, n): K outputs, n samples. Targets are a vector of length n:
-0/1 for two classes, class indices for many, real numbers for regression; or of shape (n, 2): bounds of survival times.
+0/1 for two classes, class indices for many, real numbers for regression; or of shape (n, 2): bounds of survival times;
+or of shape (n, K): several targets.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ MIN_HESSIAN = 1e-16
 # Targets are float32 in the loop, and so are their squares: outside of these ranges they would over- or underflow.
 _TARGET_RANGES = (1e-15, 1e15)
 
-Task = Literal["regression", "survival", "ranking"]
+Task = Literal[
+    "regression",
+    "survival",
+    "ranking",
+    "distribution",
+    "multioutput regression",
+    "multilabel classification",
+]
 
 
 class Loss(ABC):
@@ -60,7 +68,9 @@ class Loss(ABC):
         Name of the compiled kernel of a built-in loss; empty if there is none.
     separable : bool
         Whether the loss of a sample depends on that sample alone.
-    task : {"regression", "survival", "ranking"}
+    independent_outputs : bool
+        Whether each output has a target of its own.
+    task : {"regression", "survival", "ranking", "distribution", "multioutput regression", "multilabel classification"}
         What a loss without classes is for, which determines the estimator of a model file.
     """
 
@@ -75,11 +85,17 @@ class Loss(ABC):
     line_search: LineSearch | None = None
     kernel: str = ""
     separable: bool = True
+    independent_outputs: bool = False
     task: Task = "regression"
 
     def __repr__(self) -> str:
         own = ", ".join(f"{name}={getattr(self, name, '?')!r}" for name in inspect.signature(type(self)).parameters)
         return f"{type(self).__name__}({own})"
+
+    @property
+    def classifies(self) -> bool:
+        """Whether predictions are probabilities."""
+        return self.n_classes > 0 or self.task == "multilabel classification"
 
     def same_as(self, other: Loss) -> bool:
         """Whether another loss is of the same class with the same parameters."""
@@ -125,10 +141,9 @@ class Loss(ABC):
         return self.pointwise_loss(y, raw), *self.gradient_hessian(y, raw)
 
     def loss_gradient_hessian(
-        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray, threads: Threads
+        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray
     ) -> FloatArray:
         """Set gradient and Hessian of a block and return its pointwise loss; override it where they share work."""
-        del threads
         gradient[:], hessian[:] = self.gradient_hessian(y, raw)
         return self.pointwise_loss(y, raw)
 

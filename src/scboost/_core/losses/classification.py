@@ -10,7 +10,6 @@ from scboost._core.links import LogitLink, SoftmaxLink
 from scboost._core.losses.base import MIN_HESSIAN, Loss
 from scboost._core.statistics import weighted_mean
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
-from scboost._runtime.threads import Threads
 
 _NEAR_ONE = 0.99
 
@@ -39,15 +38,8 @@ class LogisticLoss(Loss):
         return _binary_derivatives(y, p, 1 - p)
 
     def loss_gradient_hessian(
-        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray, threads: Threads
+        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray
     ) -> FloatArray:
-        compiled = threads.kernels()
-        if compiled is not None and raw.dtype == np.float32:
-            e = np.negative(raw[0])
-            larger, losses = np.empty_like(e), np.empty_like(e)
-            compiled.logistic(y, raw[0], np.exp(e, out=e), gradient[0], hessian[0], larger, losses)
-            losses -= np.log(larger, out=larger)
-            return np.asarray(losses)
         p = _expit(raw, gradient)
         rest = np.subtract(1, p, out=hessian)
         # max(F, 0) - y F - log(max(p, 1 - p)): the logarithm of the other formula without its exponential

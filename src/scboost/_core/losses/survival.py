@@ -16,7 +16,6 @@ from scboost._core.links import HazardLink, TimeLink
 from scboost._core.losses.base import MIN_HESSIAN, Loss
 from scboost._core.losses.coupled import CoupledLoss
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
-from scboost._runtime.threads import Threads
 
 # Largest gradient and Hessian of an AFT loss in units of the scale, those of XGBoost: a censored time far from its
 # score must not outweigh all others.
@@ -163,9 +162,8 @@ class AFTLoss(Loss):
         return self._terms(y, raw)[0]
 
     def loss_gradient_hessian(
-        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray, threads: Threads
+        self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray
     ) -> FloatArray:
-        del threads
         losses, gradient[0], hessian[0] = self._terms(y, raw)
         return losses
 

@@ -119,20 +119,34 @@ def squared(
     r: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32],
 ) -> tuple[float, float]: ...
-def metric_products(
-    H: npt.NDArray[np.float32],
-    r: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32],
+def logistic_loss(
+    y: npt.NDArray[np.float32],
+    F: npt.NDArray[np.float32],
+    index: npt.NDArray[np.int64],
     weight: npt.NDArray[np.float64] | None,
-    out: npt.NDArray[np.float64],
-) -> None: ...
-def subtract_combination(
-    r: npt.NDArray[np.float32],
-    c: npt.NDArray[np.float32],
+) -> tuple[float, float]: ...
+def softmax_loss(
+    y: npt.NDArray[np.float32],
+    F: npt.NDArray[np.float32],
+    index: npt.NDArray[np.int64],
+    weight: npt.NDArray[np.float64] | None,
+) -> tuple[float, float]: ...
+def squared_loss(
+    y: npt.NDArray[np.float32],
+    F: npt.NDArray[np.float32],
+    index: npt.NDArray[np.int64],
+    weight: npt.NDArray[np.float64] | None,
+) -> tuple[float, float]: ...
+def project(
     H: npt.NDArray[np.float32],
+    r: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32] | None,
+    weight: npt.NDArray[np.float64] | None,
+    alpha: float,
+    gamma: float,
+    floor: float,
     out: npt.NDArray[np.float32],
-) -> None: ...
+) -> tuple[int, float, float, float]: ...
 def set_target(
     q: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32],
@@ -140,11 +154,22 @@ def set_target(
     keys: npt.NDArray[np.uint32] | None,
     scale: npt.NDArray[np.float32] | None,
     table: npt.NDArray[np.float32] | None,
-    stream: int,
+    streams: list[int],
     size: float,
     target: npt.NDArray[np.floating],
     weighted: npt.NDArray[np.floating],
-) -> tuple[float, float]: ...
+    energies: npt.NDArray[np.float64],
+    spans: npt.NDArray[np.float64],
+) -> float: ...
+def newton_values(
+    leaf: npt.NDArray[np.integer],
+    r: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64] | None,
+    l2: float,
+    l1: float,
+    values: npt.NDArray[np.float32],
+) -> None: ...
 def leaf_sums(
     leaf: npt.NDArray[np.integer],
     a: npt.NDArray[np.float32],

@@ -321,14 +321,10 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray, threads: T
     leaf_at = order.repeat(bounds[1:] - bounds[:-1])
     leaf = np.empty(len(margin), dtype=order.dtype)
     low32, per_step = np.float32(low), np.float32(1 / step)
-    compiled = threads.kernels(leaf)
-    value_at = values if compiled is not None else values.take(leaf_at)
+    value_at = values.take(leaf_at)
 
     def look_up(rows: slice) -> float:
         """Find the leaves of a block; the largest distance of a row from its leaf, 0 if all are rounding."""
-        if compiled is not None:
-            table = low32, per_step, leaf_at, values, error, middles, order
-            return float(compiled.look_up(margin[rows], before[rows], *table, leaf[rows]))
         change = margin[rows] - before[rows]
         distance = change - low32
         distance *= per_step

@@ -174,7 +174,7 @@ class TreeEnsemble(Ensemble):
         K = self.n_outputs
         if weights.ndim != 2 or weights.shape[1] != K or not np.isfinite(weights).all():
             raise ValueError(f"the weights are not finite numbers of {K} outputs")
-        self.weights = np.array(weights, dtype=np.float64)
+        self.reweight(weights, self.intercept)
         kept = self.kept
         native = native.in_current_layout()
         given = iter(native.trees if len(kept) else ())
@@ -268,12 +268,13 @@ class TreeEnsemble(Ensemble):
 
     def _base_score(self, intercept: FloatArray) -> tuple[float, FloatArray]:
         """Intercept of all outputs as XGBoost stores it, and what that leaves for the leaves of the first round."""
+        middle = np.array([(intercept.min() + intercept.max()) / 2])
         if self._objective == "binary:logistic":
-            stored = np.clip(special.expit(intercept), 1e-6, 1 - 1e-6).astype(np.float32)
+            stored = np.clip(special.expit(middle), 1e-6, 1 - 1e-6).astype(np.float32)
         elif self._objective in _LOG_LINKS:
-            stored = np.exp(np.clip(intercept, -80, 80)).astype(np.float32)  # what float32 holds
+            stored = np.exp(np.clip(middle, -80, 80)).astype(np.float32)  # what float32 holds
         else:
-            stored = np.array([(intercept.min() + intercept.max()) / 2], dtype=np.float32)
+            stored = middle.astype(np.float32)
         return float(stored[0]), intercept - self._base_margin(stored)
 
     def _base_margin(self, base_score: FloatArray) -> FloatArray:

@@ -167,6 +167,8 @@ def program_of(model: HasFittedModel, function: str) -> Program:
         Caller, for error messages.
     """
     fitted = fitted_model(model, function)
+    fitted.require_one_target(function)
+    fitted.values_only(function)
     ensemble, encoder = fitted.trees(function), fitted.encoder
     return read_program(
         ensemble.centred_document(),

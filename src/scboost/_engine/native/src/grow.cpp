@@ -839,8 +839,12 @@ class Growth {
   void add_up(const std::vector<Job>& jobs, std::size_t g, Shared& best) const {
     const Slots& slots = slots_[g];
     std::vector<std::size_t> start(slots.count + 1, 0);
-    for (std::uint32_t k = 0; k < slots.count; ++k) start[k + 1] = start[k] + 2 * bins_.features[slots.feature[k]].n_bins;
-    std::vector<double> scores(start[slots.count], 0.0);
+    for (std::uint32_t k = 0; k < slots.count; ++k) {
+      const Feature& f = bins_.features[slots.feature[k]];
+      start[k + 1] = start[k] + (f.missing || f.categorical ? 2 : 1) * f.n_bins;
+    }
+    std::vector<double>& scores = scratch().scores;
+    scores.assign(start[slots.count], 0.0);
     std::vector<std::vector<std::uint32_t>> orders(slots.count);
     for (std::uint32_t k = 0; k < slots.count; ++k) {
       const Feature& f = bins_.features[slots.feature[k]];
@@ -880,6 +884,16 @@ class Growth {
       return score.valid(left, right) ? score(left, right) - node.gain - penalties_.min_split_loss : 0.0;
     };
     const Feature& f = bins_.features[feature];
+    if (!f.categorical) {
+      if (!penalties_.plain()) {
+        add_numeric_gains(score, node, e, f, missing_right, missing_left);
+      } else if (penalties_.reg_alpha != 0) {
+        add_numeric_gains(PlainScore<true>(rule, 0), node, e, f, missing_right, missing_left);
+      } else {
+        add_numeric_gains(PlainScore<false>(rule, 0), node, e, f, missing_right, missing_left);
+      }
+      return;
+    }
     if (!order.empty()) {
       Sum right, left;
       const std::uint32_t tried = std::min(p_.max_cat_threshold, f.n_bins);
@@ -891,21 +905,33 @@ class Growth {
       }
       return;
     }
-    if (f.categorical) {
-      std::uint32_t i = 0;
-      for (std::uint32_t c = 0; c < f.n_bins; ++c) {
-        const bool occurs = i < e.count && e.code(i) == c;
-        const Sum right = occurs ? e.sums[i++] : Sum{}, both = right + e.missing;
-        missing_left[c] += value(node.sum - right, right);
-        missing_right[c] += value(node.sum - both, both);
-      }
-      return;
+    std::uint32_t i = 0;
+    for (std::uint32_t c = 0; c < f.n_bins; ++c) {
+      const bool occurs = i < e.count && e.code(i) == c;
+      const Sum right = occurs ? e.sums[i++] : Sum{}, both = right + e.missing;
+      missing_left[c] += value(node.sum - right, right);
+      missing_right[c] += value(node.sum - both, both);
     }
+  }
+
+  // The same for a numeric feature. `missing_left` is not used if no sample of the tree misses the feature.
+  template <class Score>
+  void add_numeric_gains(const Score& score, const Node& node, const Entries& e, const Feature& f,
+                         double* missing_right, double* missing_left) const {
+    const double none = node.gain + penalties_.min_split_loss;
+    const auto value = [&](Sum left, Sum right) { return score.valid(left, right) ? score(left, right) - none : 0.0; };
     Sum left;
     double before = 0, before_left = 0;
     if (e.any_missing && e.count > 0) missing_left[0] += before_left = value(e.missing, node.sum - e.missing);
     for (std::uint32_t i = 0; i < e.count; ++i) {
+      if (e.sums[i].g == 0 && e.sums[i].h == 0) continue;  // nothing changes at a bin without samples
       left = left + e.sums[i];
+      if (!f.missing) {
+        const double now = value(left, node.sum - left);
+        missing_right[e.code(i)] += now - before;
+        before = now;
+        continue;
+      }
       const Sum all = left + e.missing;
       const double now = value(left, node.sum - left), now_left = e.any_missing ? value(all, node.sum - all) : now;
       missing_right[e.code(i)] += now - before;

@@ -165,7 +165,60 @@ LossSums squared(const float* y, const float* F, const double* weight, std::size
   return sums;
 }
 
-void metric_products(const float* H, std::size_t t, std::size_t stride, const float* r, const float* hessian,
+LossSums logistic_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m) {
+  LossSums sums;
+  float losses[kBlock];
+  for_blocks(m, [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) losses[i] = F[index[first + i]];
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = losses[i], size = x < 0 ? -x : x;
+      losses[i] = ((x > 0 ? x : 0.0f) - y[first + i] * x) + log_one_plus(exp_negative(-size)) + (x - x);
+    }
+    add_losses(losses, weight, first, count, sums);
+  });
+  return sums;
+}
+
+LossSums softmax_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m,
+                      std::size_t n, std::size_t K) {
+  LossSums sums;
+  float losses[kBlock];
+  for_blocks(m, [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float* own = F + index[first + i];
+      float most = own[0], total = 0;
+      for (std::size_t k = 1; k < K; ++k) most = own[k * n] > most ? own[k * n] : most;
+      for (std::size_t k = 0; k < K; ++k) {
+        const float d = own[k * n] - most;
+        total += exp_negative(d) + (d - d);
+      }
+      const float label = y[first + i];
+      const bool known = label >= 0.0f && label < static_cast<float>(K);
+      losses[i] = std::log(total) + (most - (known ? own[static_cast<std::size_t>(label) * n] : most));
+    }
+    add_losses(losses, weight, first, count, sums);
+  });
+  return sums;
+}
+
+LossSums squared_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m) {
+  LossSums sums;
+  float losses[kBlock];
+  for_blocks(m, [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float d = y[first + i] - F[index[first + i]];
+      losses[i] = d * d / 2;
+    }
+    add_losses(losses, weight, first, count, sums);
+  });
+  return sums;
+}
+
+namespace {
+
+// Inner products of t vectors of length n in the metric of weighted Hessians, with the residual, and of the residual
+// with itself in the inverse metric: a matrix of t + 1 rows. All Hessians are 1 if null.
+void metric_products(const float* H, std::size_t t, const float* r, const float* hessian,
                      const double* weight, std::size_t n, double* out) {
   const std::size_t width = t + 1;
   std::fill(out, out + width * width, 0.0);
@@ -173,16 +226,16 @@ void metric_products(const float* H, std::size_t t, std::size_t stride, const fl
   for_blocks(n, [&](std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const float w = weight == nullptr ? 1.0f : static_cast<float>(weight[first + i]);
-      metric[i] = hessian[first + i] * w;
+      metric[i] = (hessian == nullptr ? 1.0f : hessian[first + i]) * w;
       residual[i] = r[first + i] * w;
-      scaled[i] = r[first + i] / hessian[first + i];
+      scaled[i] = hessian == nullptr ? r[first + i] : r[first + i] / hessian[first + i];
     }
     out[width * width - 1] += static_cast<double>(dot(residual.data(), scaled.data(), count));
     for (std::size_t a = 0; a < t; ++a) {
-      const float* h = H + a * stride + first;
+      const float* h = H + a * n + first;
       for (std::size_t i = 0; i < count; ++i) scaled[i] = h[i] * metric[i];
       for (std::size_t b = 0; b <= a; ++b)
-        out[a * width + b] += static_cast<double>(dot(scaled.data(), H + b * stride + first, count));
+        out[a * width + b] += static_cast<double>(dot(scaled.data(), H + b * n + first, count));
       out[a * width + t] += static_cast<double>(dot(h, residual.data(), count));
     }
   });
@@ -190,19 +243,109 @@ void metric_products(const float* H, std::size_t t, std::size_t stride, const fl
     for (std::size_t b = 0; b < a; ++b) out[b * width + a] = out[a * width + b];
 }
 
-void subtract_combination(const float* r, const float* c, const float* H, std::size_t t, std::size_t stride,
+// out = r - hessian * (c' H); all Hessians are 1 if null.
+void subtract_combination(const float* r, const float* c, const float* H, std::size_t t,
                           const float* hessian, std::size_t n, float* out) {
   float p[kBlock];
   for_blocks(n, [&](std::size_t first, std::size_t count) {
     std::fill(p, p + count, 0.0f);
     for (std::size_t a = 0; a < t; ++a) {
-      const float* h = H + a * stride + first;
+      const float* h = H + a * n + first;
       for (std::size_t i = 0; i < count; ++i) p[i] += c[a] * h[i];
     }
     if (hessian != nullptr)
       for (std::size_t i = 0; i < count; ++i) p[i] *= hessian[first + i];
     for (std::size_t i = 0; i < count; ++i) out[first + i] = r[first + i] - p[i];
   });
+}
+
+// Eigenvalues of a symmetric matrix, largest first, and the eigenvectors as columns: cyclic Jacobi rotations, which are
+// as accurate as any method and fast for a few rows.
+void eigenpairs(double* A, std::size_t t, double* values, double* V) {
+  for (std::size_t i = 0; i < t; ++i)
+    for (std::size_t j = 0; j < t; ++j) V[i * t + j] = i == j ? 1.0 : 0.0;
+  for (int sweep = 0; sweep < 30; ++sweep) {
+    double off = 0, diagonal = 0;
+    for (std::size_t i = 0; i < t; ++i) {
+      diagonal += A[i * t + i] * A[i * t + i];
+      for (std::size_t j = i + 1; j < t; ++j) off += A[i * t + j] * A[i * t + j];
+    }
+    if (!(off > 1e-32 * diagonal)) break;
+    for (std::size_t p = 0; p + 1 < t; ++p)
+      for (std::size_t q = p + 1; q < t; ++q) {
+        const double a = A[p * t + q];
+        if (a == 0) continue;
+        const double theta = (A[q * t + q] - A[p * t + p]) / (2 * a);
+        const double tangent = (theta >= 0 ? 1.0 : -1.0) / (std::abs(theta) + std::sqrt(theta * theta + 1));
+        const double c = 1 / std::sqrt(tangent * tangent + 1), s = tangent * c;
+        for (std::size_t k = 0; k < t; ++k) {
+          const double x = A[k * t + p], y = A[k * t + q];
+          A[k * t + p] = c * x - s * y;
+          A[k * t + q] = s * x + c * y;
+        }
+        for (std::size_t k = 0; k < t; ++k) {
+          const double x = A[p * t + k], y = A[q * t + k];
+          A[p * t + k] = c * x - s * y;
+          A[q * t + k] = s * x + c * y;
+        }
+        for (std::size_t k = 0; k < t; ++k) {
+          const double x = V[k * t + p], y = V[k * t + q];
+          V[k * t + p] = c * x - s * y;
+          V[k * t + q] = s * x + c * y;
+        }
+      }
+  }
+  for (std::size_t i = 0; i < t; ++i) values[i] = std::max(A[i * t + i], 0.0);
+  for (std::size_t i = 0; i + 1 < t; ++i) {
+    const std::size_t most = static_cast<std::size_t>(std::max_element(values + i, values + t) - values);
+    if (most == i) continue;
+    std::swap(values[i], values[most]);
+    for (std::size_t k = 0; k < t; ++k) std::swap(V[k * t + i], V[k * t + most]);
+  }
+}
+
+}  // namespace
+
+Projection project(const float* H, std::size_t t, const float* r, const float* hessian, const double* weight,
+                   std::size_t n, double alpha, double gamma, double floor, float* out) {
+  constexpr double kRank = 1e-24;  // share of the largest energy below which a direction is rounding
+  double products[(kMaxMemory + 1) * (kMaxMemory + 1)], G[kMaxMemory * kMaxMemory], V[kMaxMemory * kMaxMemory];
+  double values[kMaxMemory], solution[kMaxMemory] = {};
+  float c[kMaxMemory] = {};
+  metric_products(H, t, r, hessian, weight, n, products);
+  Projection done;
+  done.total = products[(t + 1) * (t + 1) - 1];
+  double trace = 0;
+  bool finite = true;
+  for (std::size_t a = 0; a < t; ++a) {
+    for (std::size_t b = 0; b < t; ++b) {
+      G[a * t + b] = products[a * (t + 1) + b];
+      finite = finite && std::isfinite(G[a * t + b]);
+    }
+    trace += G[a * t + a];
+  }
+  if (finite && trace > 0) {  // else the history is empty, or the fit diverges, which its loss will show
+    eigenpairs(G, t, values, V);
+    std::size_t k = 0;
+    double held = 0;
+    while (k < t && values[k] > kRank * values[0] && held < alpha * trace) held += values[k++];
+    if (k > 0 && values[k - 1] < floor * values[0]) {
+      done.k = -1;
+      return done;
+    }
+    for (std::size_t j = 0; j < k; ++j) {
+      double coordinate = 0;
+      for (std::size_t a = 0; a < t; ++a) coordinate += V[a * t + j] * products[a * (t + 1) + t];
+      done.history += coordinate * coordinate / values[j];
+      for (std::size_t a = 0; a < t; ++a) solution[a] += V[a * t + j] * (coordinate / values[j]);
+    }
+    done.k = static_cast<int>(k);
+    done.kept = k > 0 ? std::min(held / trace, 1.0) : 0.0;
+    done.history = std::min(done.history, done.total);
+  }
+  for (std::size_t a = 0; a < t; ++a) c[a] = static_cast<float>(gamma * solution[a]);
+  subtract_combination(r, c, H, t, hessian, n, out);
+  return done;
 }
 
 template <class T>
@@ -234,6 +377,10 @@ TargetSums set_target(const float* q, const float* hessian, const double* weight
       energy[i % kLanes] += x * x * w;
       total[i % kLanes] += h;
     }
+    for (std::size_t i = 0; i < count; ++i) {
+      sums.low = q[first + i] < sums.low ? q[first + i] : sums.low;
+      sums.high = q[first + i] > sums.high ? q[first + i] : sums.high;
+    }
     double block = 0, mass = 0;
     for (std::size_t k = 0; k < kLanes; ++k) block += energy[k], mass += total[k];
     sums.energy += block;
@@ -245,9 +392,11 @@ TargetSums set_target(const float* q, const float* hessian, const double* weight
 template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, float*, float*);
 template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, double*, double*);
 
+namespace {
+
 template <class Leaf>
-void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
-               std::size_t n, double* out) {
+std::vector<Sum> sums_by_leaf(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b,
+                              const double* weight, std::size_t n) {
   std::vector<Sum> sums(n_leaves);
   for (std::size_t i = 0; i < n; ++i) {
     const double w = weight == nullptr ? 1.0 : weight[i];
@@ -255,6 +404,25 @@ void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const flo
     sum.g += static_cast<double>(a[i]) * w;
     sum.h += static_cast<double>(b[i]) * w;
   }
+  return sums;
+}
+
+}  // namespace
+
+template <class Leaf>
+void newton_values(const Leaf* leaf, std::size_t n_leaves, const float* r, const float* hessian, const double* weight,
+                   std::size_t n, double l2, double l1, float* values) {
+  const std::vector<Sum> sums = sums_by_leaf(leaf, n_leaves, r, hessian, weight, n);
+  for (std::size_t k = 0; k < n_leaves; ++k) {
+    const double g = sums[k].g - std::min(std::max(sums[k].g, -l1), l1), h = sums[k].h + l2;
+    values[k] = static_cast<float>(h > 0 ? g / h : 0.0);
+  }
+}
+
+template <class Leaf>
+void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
+               std::size_t n, double* out) {
+  const std::vector<Sum> sums = sums_by_leaf(leaf, n_leaves, a, b, weight, n);
   for (std::size_t k = 0; k < n_leaves; ++k) {
     out[k] = sums[k].g;
     out[n_leaves + k] = sums[k].h;
@@ -275,6 +443,8 @@ void add_predictions(const Leaf* leaf, const float* values, float eta, std::size
 
 #define SCB_FOR_LEAF(Leaf)                                                                                       \
   template void leaf_sums(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double*); \
+  template void newton_values(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double, \
+                              double, float*);                                                                         \
   template void add_predictions(const Leaf*, const float*, float, std::size_t, float*, float*);
 SCB_FOR_LEAF(std::uint8_t)
 SCB_FOR_LEAF(std::uint16_t)

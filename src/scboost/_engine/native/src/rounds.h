@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "common.h"
 
@@ -22,13 +23,25 @@ LossSums softmax(const float* y, const float* F, const double* weight, std::size
                  float* hessian);
 LossSums squared(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian);
 
-// Inner products of t vectors of length n in the metric of weighted Hessians, with the residual, and of the residual
-// with itself in the inverse metric: a matrix of t + 1 rows. Vectors are `stride` apart.
-void metric_products(const float* H, std::size_t t, std::size_t stride, const float* r, const float* hessian,
-                     const double* weight, std::size_t n, double* out);
-// out = r - hessian * (c' H); all Hessians are 1 if null.
-void subtract_combination(const float* r, const float* c, const float* H, std::size_t t, std::size_t stride,
-                          const float* hessian, std::size_t n, float* out);
+// Weighted losses of the samples listed in `index`, at scores of shape (K, n); y and `weight` are those of these samples.
+LossSums logistic_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m);
+LossSums softmax_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m,
+                      std::size_t n, std::size_t K);
+LossSums squared_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m);
+
+constexpr std::size_t kMaxMemory = 16;  // vectors that `project` takes
+
+// The projection of a residual on the leading principal directions of t vectors.
+struct Projection {
+  int k = 0;           // number of directions; -1 if the smallest of them is too small for a Gram matrix: nothing is set
+  double kept = 0;     // share of the vectors' energy in them
+  double history = 0;  // energy of the residual in their span
+  double total = 0;    // energy of the residual
+};
+// Sets out = r - gamma * hessian * P(r / hessian), where P projects on the fewest directions with a share alpha of the
+// energy. Directions with less than the share `floor` of the largest one's energy have lost too many digits.
+Projection project(const float* H, std::size_t t, const float* r, const float* hessian, const double* weight,
+                   std::size_t n, double alpha, double gamma, double floor, float* out);
 
 // Exploration noise: size * sqrt(Hessian) * table[12 bits of the hash of key and stream] * scale. No noise without keys.
 struct Noise {
@@ -39,9 +52,10 @@ struct Noise {
   float size = 0;
 };
 
-// Sum of the squares of v = q + noise, times the weights, and of the weighted Hessians.
+// Sum of the squares of v = q + noise, times the weights, and of the weighted Hessians; range of q.
 struct TargetSums {
   double energy = 0, hessian = 0;
+  float low = std::numeric_limits<float>::infinity(), high = -std::numeric_limits<float>::infinity();
 };
 
 // Sets target = weight * v and weighted = weight * Hessian; without weights only the target.
@@ -53,6 +67,10 @@ TargetSums set_target(const float* q, const float* hessian, const double* weight
 template <class Leaf>
 void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
                std::size_t n, double* out);
+// Newton steps sum(r) / (sum(hessian) + l2) of the leaves, the first sum soft-thresholded by l1; 0 without Hessians.
+template <class Leaf>
+void newton_values(const Leaf* leaf, std::size_t n_leaves, const float* r, const float* hessian, const double* weight,
+                   std::size_t n, double l2, double l1, float* values);
 // h = values[leaf] unless h is null, and F += eta * values[leaf].
 template <class Leaf>
 void add_predictions(const Leaf* leaf, const float* values, float eta, std::size_t n, float* h, float* F);
