@@ -46,7 +46,7 @@ from scboost._runtime.communicator import Communicator, SingleProcess, agreed
 from scboost._runtime.context import Context
 from scboost._runtime.signals import interrupts_held, interrupts_raised
 from scboost._runtime.storage import IN_MEMORY, Storage
-from scboost._runtime.threads import SERIAL, Threads, thread_count
+from scboost._runtime.threads import Threads, thread_count
 
 # Values of X below which one thread is as fast as several, and never waits for a busy core.
 _SERIAL_CELLS = 2_000_000
@@ -190,12 +190,16 @@ class FitMixin(ABC):
         target = _with_usable_weights(target, parameters, communicator)
         _check_start(target, parameters, communicator)
         if parameters.n_jobs is None and target.samples.count(communicator) * encoder.n_features < _SERIAL_CELLS:
-            parameters, context = replace(parameters, n_jobs=1), replace(context, threads=SERIAL)
+            parameters, context = replace(parameters, n_jobs=1), replace(context, threads=Threads())
+        engine = self._engine_name(given, context)
+        if engine == "native":
+            from scboost._engine.native import passes
+
+            context.threads.use_passes(passes)
         with agreed(communicator):
             validation = self._given_validation(given, encoder, target, communicator)
         seed = communicator.gather(draw_seed(self.random_state))[0]
         seed = seed if resume is None else resume.training.settings.seed
-        engine = self._engine_name(given, context)
         spec = self._make_spec(parameters, strategy, encoder, target, seed, engine, context)
         data = TrainingData(target.samples, validation, target.classes, positions=given.positions)
         if given.base is not None:
@@ -253,10 +257,6 @@ class FitMixin(ABC):
             with agreed(communicator):
                 labels = self._target_array(given.y, matrix, "y")
             target = self._learn_target(labels, matrix, given.sample_weight, communicator, base_loss)
-        if self._engine_name(given, context) == "native":
-            from scboost._engine.native import passes
-
-            context.threads.use_passes(passes)
         if communicator.size > 1 and (n := target.samples.count(communicator)) < 2:
             raise ValueError(f"X has {n} samples with positive weight on all workers; at least 2 are needed.")
         return encoder, target
