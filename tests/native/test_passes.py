@@ -107,7 +107,7 @@ def test_targets_are_those_of_numpy(dtype, explores, kind):
     w, q = weights(kind), vectors(2, N)
     hessian = np.abs(vectors(2, N, seed=3)) + np.float32(0.1)
     draws = Draws(np.random.default_rng(0).integers(2**63, size=N).astype(np.uint64), 5, w)
-    source = (*draws.source(3, 2), 0.7) if explores else (None, None, None, [], 0.0)
+    source = (*draws.source(3, range(2)), 0.7) if explores else (None, None, None, [], 0.0)
     target, weighted, energy, spans = np.empty((2, N), dtype), np.empty((2, N), dtype), np.empty(2), np.empty(2)
     mass = passes.set_target(q, hessian, w, *source, target, weighted, energy, spans)
     noise = [draws.noise(3, k, slice(None), hessian[k], 0.7) if explores else np.zeros(N) for k in range(2)]

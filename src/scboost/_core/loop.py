@@ -156,7 +156,7 @@ class _Sums:
     """Sums over the samples of all workers that the projection and the noise of a round need."""
 
     mean_loss: float
-    dispersion: FloatArray
+    dispersion: list[float]
     history: list[FloatArray]
 
 
@@ -283,9 +283,9 @@ class Boosting:
         mean_loss = float(total / mass)
         if state.round == 0:
             state.first_loss = mean_loss
-        dispersion = np.ones(len(self._r))
+        dispersion = [1.0] * len(self._r)
         if measures_dispersion:
-            dispersion[:] = _dispersion(sums.pop(0), by_output=self._loss.independent_outputs)
+            dispersion = _dispersion(sums.pop(0), by_output=self._loss.independent_outputs)
         return _Sums(mean_loss, dispersion, sums)
 
     def _project(self, sums: _Sums) -> list[Projection]:
@@ -306,10 +306,10 @@ class Boosting:
         """Return the exploration noise of this round."""
         if not self._explores or self._draws is None:
             return None
-        size = self._settings.nu * np.sqrt(sums.dispersion)
-        if self._loss.classifies:
-            size *= _decay(sums.mean_loss, self._state.first_loss)
-        return _Noise(self._draws, self._state.round, size)
+        nu = self._settings.nu
+        decay = _decay(sums.mean_loss, self._state.first_loss) if self._loss.classifies else 1.0
+        sizes = [nu * math.sqrt(dispersion) * decay for dispersion in sums.dispersion]
+        return _Noise(self._draws, self._state.round, sizes)
 
     def _grow(self, weight: FloatArray | None, noise: _Noise | None) -> list[Learner]:
         """Grow one learner per output on the innovation with noise; none if nothing is left to learn."""
@@ -456,14 +456,14 @@ class Boosting:
         return sums
 
 
-def _dispersion(sums: FloatArray, *, by_output: bool) -> FloatArray:
-    """Return the variance of the residuals in units of the Hessian, from their mean absolute size.
+def _dispersion(sums: FloatArray, *, by_output: bool) -> list[float]:
+    """Return the variance of each output's residuals in units of the Hessian, from their mean absolute size.
 
     A few outliers must not determine it.
     """
     sizes, masses = sums
     squares = (sizes / np.maximum(masses, np.finfo(np.float64).tiny)) ** 2
-    return np.asarray(np.pi / 2 * (squares if by_output else np.mean(squares)))
+    return [float(np.pi / 2 * square) for square in (squares if by_output else [np.mean(squares)] * len(squares))]
 
 
 def _decay(mean_loss: float, first_loss: float) -> float:
@@ -490,25 +490,25 @@ def _no_split(learners: list[Learner]) -> bool:
 
 @dataclass(frozen=True)
 class _Noise:
-    """Noise of a round: the size, of each output, times the root of the Hessian times a normal draw."""
+    """Noise of a round: the size of each output times the root of the Hessian times a normal draw."""
 
     draws: Draws
     round: int
-    size: FloatArray
+    sizes: list[float]
 
     def parts(self) -> list[range]:
         """Return outputs that share a size, after each other."""
-        n = len(self.size)
-        return [range(n)] if np.ptp(self.size) == 0 else [range(k, k + 1) for k in range(n)]
+        n = len(self.sizes)
+        return [range(n)] if len(set(self.sizes)) == 1 else [range(k, k + 1) for k in range(n)]
 
     def source(self, outputs: range) -> tuple[object, ...]:
         """Return what the compiled passes compute the noise of outputs of one size from."""
-        *shared, streams = self.draws.source(self.round, len(self.size))
-        return *shared, streams[outputs.start : outputs.stop], float(self.size[outputs.start])
+        *shared, streams = self.draws.source(self.round, outputs)
+        return *shared, streams, self.sizes[outputs.start]
 
     def block(self, k: int, hessian: FloatArray, rows: slice) -> FloatArray:
         """Return the noise of a block of samples of output k, given their Hessians."""
-        return self.draws.noise(self.round, k, rows, hessian, float(self.size[k]))
+        return self.draws.noise(self.round, k, rows, hessian, self.sizes[k])
 
 
 def _product(a: FloatArray, b: FloatArray) -> float:

@@ -72,10 +72,10 @@ class Draws:
         return np.asarray(noise)
 
     def source(
-        self, round_: int, n_outputs: int
+        self, round_: int, outputs: range
     ) -> tuple[npt.NDArray[np.uint32], FloatArray | None, FloatArray, list[int]]:
         """Return the keys, the scale, the table of normal numbers and the streams that :meth:`noise` combines."""
-        streams = [int(_stream_key(self._seed, round_, k)) for k in range(n_outputs)]
+        streams = [int(_stream_key(self._seed, round_, k)) for k in outputs]
         return self._keys, self._scale, _NORMAL, streams
 
     def sample(self, round_: int, share: float) -> FloatArray:

@@ -27,6 +27,9 @@ class DeferredTree(Protocol):
     def document(self) -> Tree:
         """Return the tree with its leaf values."""
 
+    def gains(self) -> FloatArray:
+        """Return the total gain of each feature, of shape (d,)."""
+
 
 StoredTree: TypeAlias = "Tree | DeferredTree"
 

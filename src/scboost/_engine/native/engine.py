@@ -27,6 +27,9 @@ class _Deferred:
     def document(self) -> Tree:
         return with_values(self.native.document(), self.native.leaves(), self.values)
 
+    def gains(self) -> FloatArray:
+        return self.native.gains()
+
 
 class NativeLearner(Learner):
     """A grown tree that is decoded when it is needed."""

@@ -372,10 +372,15 @@ class TreeEnsemble(Ensemble):
         return H
 
     def gains(self) -> FloatArray:
-        """Total gain of each column; see :class:`Ensemble`."""
+        """Total gain of each feature; see :class:`Ensemble`."""
         total = np.zeros(self.n_features)
-        for tree, weight in zip(self._trees, self.weights.ravel(), strict=True):
-            splits = (tree["left_children"] != -1) & (weight != 0)
+        for tree, weight in zip(self._stored, self.weights.ravel(), strict=True):
+            if weight == 0:
+                continue
+            if not isinstance(tree, dict):
+                total += tree.gains()
+                continue
+            splits = tree["left_children"] != -1
             total += np.bincount(
                 tree["split_indices"][splits], weights=tree["loss_changes"][splits], minlength=self.n_features
             )

@@ -133,6 +133,15 @@ nb::dict to_dict(const scb::Tree& tree) {
   return out;
 }
 
+// Total gain of each feature.
+nb::object tree_gains(const scb::Tree& tree) {
+  std::vector<double> gains(tree.n_features);
+  for (std::size_t node = 0; node < tree.left_children.size(); ++node)
+    if (tree.left_children[node] != -1)
+      gains[static_cast<std::size_t>(tree.split_indices[node])] += static_cast<double>(tree.loss_changes[node]);
+  return array(std::move(gains));
+}
+
 scb::Parameters make_parameters(const std::string& policy, std::uint32_t max_depth, std::uint32_t max_leaves,
                                 double reg_lambda, double reg_alpha, double min_child_weight, double min_split_loss,
                                 double max_delta_step, std::vector<int> monotone,
@@ -380,6 +389,7 @@ NB_MODULE(_native, m) {
 
   nb::class_<scb::Tree>(m, "Tree")
       .def("document", &to_dict)
+      .def("gains", &tree_gains)
       .def("leaves", [](const scb::Tree& tree) { return copied(tree.leaves); });
 
   nb::class_<scb::Grower>(m, "Grower")
