@@ -299,6 +299,7 @@ def test_public_methods_of_the_classifier():
         "n_classes_",
         "n_estimators_",
         "n_features_in_",
+        "projection_strength_",
         "selected_features_",
         "selection_log_",
         "stop_reason_",

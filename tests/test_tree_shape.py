@@ -53,7 +53,9 @@ def test_file_keeps_the_shape_and_xgboost_predicts_the_same(data, tmp_path):
     X, y = data
     model = SCBoostRegressor(**NATIVE, tree_shape="symmetric").fit(X, y)
     model.save_model(tmp_path / "model.json")
-    assert load_model(tmp_path / "model.json").tree_shape_ == "symmetric"
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.tree_shape_ == "symmetric"
+    assert loaded.projection_strength_ == model.projection_strength_ == 0.7  # the default of regression
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     margins = booster.predict(xgboost.DMatrix(X), output_margin=True)
     np.testing.assert_allclose(margins, model.predict(X), rtol=1e-5, atol=1e-6)

@@ -303,6 +303,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._optional("tree_shape_", shape)
 
     @property
+    def projection_strength_(self) -> float:
+        """Share of the historical component that was removed from the gradient before trees were grown."""
+        return self._optional("projection_strength_", self._fitted.projection_strength)
+
+    @property
     def engine_(self) -> EngineName | None:
         """Engine that grew the trees; None for other learners and where a file does not tell."""
         return self._fitted.engine

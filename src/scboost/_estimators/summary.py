@@ -28,6 +28,7 @@ def selected_settings(model: FittedModel, parameters: Mapping[str, Any]) -> Sett
         Name, value and reason.
     """
     selected = bool(model.selection.log)
+    reason = "lowest loss in cross-validation" if selected else "default of the task"
     settings: Settings = []
     if parameters["n_estimators"] == "auto":
         settings.append(("number of rounds", f"{model.n_rounds:,}", _rounds_reason(model, parameters)))
@@ -35,10 +36,11 @@ def selected_settings(model: FittedModel, parameters: Mapping[str, Any]) -> Sett
         settings.append(("learning rate", f"{model.learning_rate:.4g}", "from the numbers of samples and rounds"))
     if parameters["max_depth"] == "auto" and not model.has_other_learners:
         depth = "no limit" if model.max_depth is None else str(model.max_depth)
-        reason = (
-            "shallower trees are used if they lower the cross-validation loss" if selected else "default of the task"
-        )
         settings.append(("maximum depth", depth, reason))
+    if selected and parameters["tree_shape"] == "auto" and model.tree_shape is not None:
+        settings.append(("tree shape", model.tree_shape, reason))
+    if selected and parameters["projection_strength"] == "auto" and model.projection_strength is not None:
+        settings.append(("projection strength", f"{model.projection_strength:g}", reason))
     if model.selection.features:
         n, d = len(model.selection.features), model.encoder.n_features
         settings.append(("features", f"{n} of {d}", "leaving out the others lowers the cross-validation loss"))

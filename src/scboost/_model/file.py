@@ -123,6 +123,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "learning_rate_": model.learning_rate,
         "max_depth_": model.max_depth,
         "tree_shape_": model.tree_shape,
+        "projection_strength_": model.projection_strength,
         "training_log_": dict(model.training_log),
         "stop_reason_": model.stop_reason,
         "selection_log_": dict(selection.log) or None,
@@ -283,6 +284,9 @@ class _Reader:
         require(depth is None or (type(depth) is int and depth > 0), f"max_depth_ is {depth!r:.40}")
         shape = fitted.get("tree_shape_")
         require(shape is None or shape in get_args(TreeShape), f"tree_shape_ is {shape!r:.40}")
+        strength = fitted.get("projection_strength_")
+        plausible = strength is None or (type(strength) in {int, float} and 0 <= strength <= 1)
+        require(plausible, f"projection_strength_ is {strength!r:.40}")
         rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
         require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
         require(isinstance(reason, str), "stop_reason_ is not a text")
@@ -300,6 +304,7 @@ class _Reader:
             learning_rate=float(rate),
             max_depth=depth,
             tree_shape=shape,
+            projection_strength=strength,
             training_log=_checked_log(fitted["training_log_"]),
             stop_reason=reason,
             selection=_selection(fitted, encoder),
@@ -402,6 +407,7 @@ _ATTRIBUTES = {
     "learning_rate_",
     "max_depth_",
     "tree_shape_",
+    "projection_strength_",
     "training_log_",
     "stop_reason_",
     "selection_log_",

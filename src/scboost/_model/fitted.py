@@ -92,6 +92,8 @@ class FittedModel:
         Largest tree depth in use; None for no limit.
     tree_shape : TreeShape or None
         How the trees grew, if known.
+    projection_strength : float or None
+        Share of the historical component that was removed from the gradient, if known.
     training_log : mapping of str to ndarray
         One entry a round.
     stop_reason : str
@@ -121,6 +123,7 @@ class FittedModel:
     learning_rate: float
     max_depth: int | None = None
     tree_shape: TreeShape | None = None
+    projection_strength: float | None = None
     training_log: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     stop_reason: str = ""
     selection: Selection = field(default_factory=Selection)
