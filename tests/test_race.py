@@ -25,16 +25,27 @@ class Scripted:
     def __init__(self, candidate, losses):
         self.candidate, self.losses, self._all, self.calls = candidate, [], losses, []
 
+    def pointwise_loss(self):
+        """Samples whose losses have a standard error of 0.01."""
+        return min(self.losses) + 0.01 * np.tile([1.0, -1.0], 8)
+
     def advance(self, n_rounds, stopping):
         self.calls.append(n_rounds)
         while len(self.losses) < min(n_rounds, len(self._all)) and not stopping.reached(self.losses):
             self.losses.append(self._all[len(self.losses)])
 
 
-def run(curves, paces=None):
-    """Run a race of losses by round; return the winner's index and all competitors."""
-    paces = paces or [1.0] * len(curves)
-    candidates = [Candidate(replace(BASE, max_depth=i + 1), pace=pace) for i, pace in enumerate(paces)]
+def in_standard_errors(values):
+    return values.mean() / 0.01
+
+
+def run(curves, paces=None, margins=None, incumbent=None):
+    """Run a race of losses by round; return the winner's index, or None, and all competitors."""
+    paces, margins = paces or [1.0] * len(curves), margins or [0.0] * len(curves)
+    candidates = [
+        Candidate(replace(BASE, max_depth=i + 1), pace=pace, margin=margin)
+        for i, (pace, margin) in enumerate(zip(paces, margins, strict=True))
+    ]
     runs = {}
 
     def start(candidate):
@@ -42,8 +53,12 @@ def run(curves, paces=None):
         runs[i] = Scripted(candidate, list(curves[i]))
         return runs[i]
 
-    best = Race(start, EarlyStopping(30, 0.0), 200).run(candidates)
-    return candidates.index(best.candidate), runs
+    if incumbent is not None:
+        known = Scripted(Candidate(BASE), list(incumbent))
+        known.advance(len(incumbent), EarlyStopping(len(incumbent) + 1, 0.0))
+        incumbent = known
+    best = Race(start, EarlyStopping(30, 0.0), 200, in_standard_errors).run(candidates, incumbent)
+    return None if best is None else candidates.index(best.candidate), runs
 
 
 def falling(end, n=150, start=1.0):
@@ -81,6 +96,24 @@ def test_a_single_candidate_runs_to_the_end():
     winner, runs = run([falling(0.5)])
     assert winner == 0
     assert runs[0].calls == [200]
+
+
+def test_a_candidate_with_a_margin_must_be_significantly_better():
+    others = [falling(0.6)] * 2
+    for gain, wins in ((0.01, False), (0.05, True)):
+        assert run([falling(0.5 - gain), falling(0.5), *others], margins=[2.0, 0, 0, 0])[0] == (0 if wins else 1)
+        assert run([falling(0.5 - gain)], margins=[2.0], incumbent=falling(0.5))[0] == (0 if wins else None)
+
+
+def test_the_incumbent_is_kept_unless_a_candidate_has_a_lower_loss():
+    assert run([falling(0.55), falling(0.52)], incumbent=falling(0.5))[0] is None
+    assert run([falling(0.55), falling(0.48)], incumbent=falling(0.5))[0] == 1
+    assert run([], incumbent=falling(0.5))[0] is None
+
+
+def test_a_candidate_behind_the_incumbent_gives_up():
+    _, runs = run([falling(0.55), falling(0.52)], incumbent=falling(0.5))
+    assert len(runs[1].losses) < 100
 
 
 def test_stopping_goes_on_where_the_stage_before_ended():

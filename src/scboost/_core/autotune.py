@@ -51,6 +51,8 @@ _SELECTION_SPEEDUP = 4
 RARE_CLASS = 0.005
 # Features from which and samples up to which histograms, not samples, take the time of growing a tree.
 _WIDE, _FEW_SAMPLES = 100, 10_000
+# Standard errors by which shallow trees must be better: fold models with large steps are in favour of them.
+_SHALLOW_MARGIN = 2.0
 # Samples from which other shapes and larger trees are candidates.
 _SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
 
@@ -117,7 +119,8 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
     if free.depth and n_samples <= MAX_SELECTION_SIZE:
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
         rate = 2.0 if classifies and free.rate else 1.0
-        found = [Candidate(replace(base, max_depth=depth), None, rate, pace) for depth in depths] + found
+        shallow = [replace(base, max_depth=depth) for depth in depths]
+        found = [Candidate(options, None, rate, pace, _SHALLOW_MARGIN) for options in shallow] + found
     if free.shape and (base.max_depth or DEPTH) >= DEPTH:
         found += _shapes(base, n_samples, free)
     if free.subset_splits:

@@ -1,7 +1,7 @@
 """Selection by cross-validation: number of rounds, depth, features and categorical splits.
 
-Models of all folds grow in step. Candidates for the options of the trees compete on the same folds; features are left
-out if that lowers the loss on held-out samples by more than two standard errors.
+Models of all folds grow in step. Features are left out if that lowers the loss of models with the default options on
+held-out samples by more than two standard errors; then candidates for the options compete on the same folds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scboost._arrays import FloatArray
-from scboost._core import autotune
 from scboost._core.race import Candidate, Race
 from scboost._core.run import OutOfFold, Run, grow, pooled_loss
 from scboost._core.spec import FitSpec
@@ -55,6 +54,8 @@ class FoldModels:
         The best number of rounds, or that of all.
     candidate : Candidate
         Their options.
+    features : tuple of tuples of int
+        Features of each model; empty for all.
     """
 
     trainings: list[Training]
@@ -63,11 +64,23 @@ class FoldModels:
     losses: list[float]
     n_rounds: int
     candidate: Candidate
+    features: tuple[tuple[int, ...], ...] = ()
 
     @property
     def have_trees(self) -> bool:
         """Whether every model has a split."""
         return all(training.ensemble.gains().any() for training in self.trainings)
+
+    def pointwise_loss(self) -> FloatArray | None:
+        """Return the loss of each held-out sample after the best round, fold by fold; None if a fold has no trees."""
+        return _pointwise_loss(self.held_out, self.trainings)
+
+
+def _pointwise_loss(held_out: Sequence[OutOfFold], trainings: Sequence[Training]) -> FloatArray | None:
+    if any(part.best_scores is None for part in held_out):
+        return None
+    parts = zip(held_out, trainings, strict=True)
+    return np.concatenate([part.pointwise_loss(training.ensemble) for part, training in parts])
 
 
 class FoldRuns:
@@ -89,7 +102,9 @@ class FoldRuns:
         Context of the fit.
     label : str
         Label of the progress bar.
-    kept : bool
+    features : tuple of tuples of int, optional
+        Features of each model; all by default.
+    kept : bool, default=False
         Whether the models are part of the result.
     """
 
@@ -103,9 +118,10 @@ class FoldRuns:
         context: Context,
         label: str,
         *,
+        features: tuple[tuple[int, ...], ...] = (),
         kept: bool = False,
     ) -> None:
-        self.candidate, self.losses = candidate, list[float]()
+        self.candidate, self.losses, self._features = candidate, list[float](), features
         self._context, self._label, self._kept, self._selects = context, label, kept, spec.selection is not None
         self._done = False
         keeps_contributions = spec.strategy.weighting is not None or not spec.loss.supports_weighting
@@ -167,7 +183,12 @@ class FoldRuns:
         best = int(np.argmin(self.losses)) + 1 if self._selects and self.losses else len(self.losses)
         for training in trainings:
             training.ensemble.truncate(best)
-        return FoldModels(trainings, self._held_out, self._contributions, self.losses, best, self.candidate)
+        parts = self._held_out, self._contributions, self.losses, best, self.candidate, self._features
+        return FoldModels(trainings, *parts)
+
+    def pointwise_loss(self) -> FloatArray | None:
+        """Return the loss of each held-out sample after the best round; see :class:`FoldModels`."""
+        return _pointwise_loss(self._held_out, [run.training for run in self._runs])
 
 
 class CrossValidation:
@@ -201,44 +222,55 @@ class CrossValidation:
             runs = self._start(Candidate(spec.options), label, kept=kept)
             runs.advance(spec.fold_rounds, None)
             return runs.models()
-        n_folds = min(autotune.FOLDS, len(self._folds))
-        race = Race(
-            lambda one: self._start(one, label, n_folds=n_folds, kept=kept), selection.stopping, spec.fold_rounds
-        )
-        runs = race.run(selection.candidates)
-        if n_folds < len(self._folds):
-            runs = self._start(runs.candidate, label, kept=kept)
+        candidates, incumbent = list(selection.candidates), None
+        features: tuple[tuple[int, ...], ...] = ()
+        if selection.selects_features and len(self._folds) > 1:
+            base = Candidate(spec.options)
+            candidates.remove(base)
+            runs = self._start(base, label, kept=kept)
             runs.advance(spec.fold_rounds, selection.stopping)
-        models = runs.models()
-        if selection.selects_features and len(self._folds) > 1 and models.have_trees:
-            return self._select_features(models)
-        return models
+            incumbent = self._select_features(runs.models(), kept=kept)
+            features, of_all = incumbent.features, incumbent.candidate.options.features
+            candidates = [replace(one, options=replace(one.options, features=of_all)) for one in candidates]
+        race = Race(
+            lambda one: self._start(one, label, features=features, kept=kept),
+            selection.stopping,
+            spec.fold_rounds,
+            self._in_standard_errors,
+        )
+        winner = race.run(candidates, incumbent)
+        if winner is not None:
+            return winner.models()
+        if incumbent is None:
+            raise ValueError("there is no candidate")
+        return incumbent
 
     def _start(
         self,
         candidate: Candidate,
         label: str,
         *,
-        n_folds: int | None = None,
-        features: Sequence[tuple[int, ...]] = (),
+        features: tuple[tuple[int, ...], ...] = (),
         kept: bool = False,
     ) -> FoldRuns:
-        """Return fold models without rounds, each with the options of the candidate, or the features of its fold."""
-        folds = self._folds[:n_folds]
-        options = candidate.options
+        """Return fold models without rounds, each with the options of the candidate and the features of its fold."""
+        spec, options, folds = self._spec, candidate.options, self._folds
         if features:
             engines = [self.engine(replace(options, features=part)) for part in features]
         else:
             engine = self.engine(options)
             engines = [engine.fork() for _ in folds]
-        return FoldRuns(self._spec, self._samples, folds, candidate, engines, self._context, label, kept=kept)
+        parts = self._samples, folds, candidate, engines, self._context, label
+        return FoldRuns(spec, *parts, features=features, kept=kept)
 
-    def _select_features(self, models: FoldModels) -> FoldModels:
+    def _select_features(self, models: FoldModels, *, kept: bool) -> FoldModels:
         """Try fewer features.
 
         The features of a fold's model are selected by their gains in the model of that fold, which has not seen the
         samples that tell whether the selection was good.
         """
+        if not models.have_trees:
+            return models
         gains = np.array([training.ensemble.gains() for training in models.trainings])
         gains /= gains.mean(axis=1, keepdims=True)
 
@@ -248,7 +280,7 @@ class CrossValidation:
             *of_folds, of_all = (tuple(np.flatnonzero(part > least).tolist()) for part in parts)
             if len(of_all) == gains.shape[1] or not all((*of_folds, of_all)):
                 return None
-            return self._try_features(of_folds, of_all, incumbent, models)
+            return self._try_features(tuple(of_folds), of_all, incumbent, models, kept=kept)
 
         middle = without(_GAIN, models)
         if middle is not None:
@@ -256,7 +288,13 @@ class CrossValidation:
         return next((found for least in _LOW_GAINS if (found := without(least, models)) is not None), models)
 
     def _try_features(
-        self, of_folds: Sequence[tuple[int, ...]], of_all: tuple[int, ...], incumbent: FoldModels, before: FoldModels
+        self,
+        of_folds: tuple[tuple[int, ...], ...],
+        of_all: tuple[int, ...],
+        incumbent: FoldModels,
+        before: FoldModels,
+        *,
+        kept: bool,
     ) -> FoldModels | None:
         """Grow fold models again; None unless they beat the incumbent, and significantly those before."""
         selection = self._spec.selection
@@ -266,21 +304,17 @@ class CrossValidation:
             **vars(selection.stopping), reference=tuple(incumbent.losses), n_worse=_ROUNDS_BEHIND
         )
         selected = replace(before.candidate, options=replace(before.candidate.options, features=of_all))
-        runs = self._start(selected, "scboost, features", features=of_folds)
+        runs = self._start(selected, "scboost, features", features=of_folds, kept=kept)
         runs.advance(self._spec.fold_rounds, stopping)
         if min(runs.losses, default=np.inf) >= min(incumbent.losses, default=np.inf):
             return None
         tried = runs.models()
-        return tried if self._improvement(before, tried) > _STANDARD_ERRORS else None
+        old, new = before.pointwise_loss(), tried.pointwise_loss()
+        is_better = old is not None and new is not None and self._in_standard_errors(old - new) > _STANDARD_ERRORS
+        return tried if is_better else None
 
-    def _improvement(self, before: FoldModels, after: FoldModels) -> float:
-        """Return by how many standard errors held-out losses fall; 0 if a fold has no trees."""
-        if any(part.best_scores is None for models in (before, after) for part in models.held_out):
-            return 0.0
+    def _in_standard_errors(self, values: FloatArray) -> float:
+        """Return the mean of a quantity of the held-out samples in units of its standard error."""
         indices = np.concatenate([held_out for _, held_out in self._folds])
-        old, new = (
-            np.concatenate([h.pointwise_loss(t.ensemble) for h, t in zip(m.held_out, m.trainings, strict=True)])
-            for m in (before, after)
-        )
         keys, weight = self._samples.fold_keys(self._context)[indices], self._samples.targets(indices).weight
-        return standard_errors(old - new, keys, weight, self._context.communicator)
+        return standard_errors(values, keys, weight, self._context.communicator)

@@ -93,7 +93,7 @@ class EarlyStopping:
 
     def reached(self, losses: Sequence[float]) -> bool:
         """Whether to stop, given the validation loss after each round so far."""
-        if self.tol == 0 and losses and not np.isnan(losses[0]):  # the same without a loop
+        if self.tol == 0 and isinstance(losses, list) and losses and losses[0] < np.inf:  # the same without a loop
             best = losses.index(min(losses)) + 1
             return len(losses) - best >= max(self.patience, self.share * best)
         best, lowest = 0, np.inf
