@@ -7,10 +7,10 @@ import pytest
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
-from data_makers import QUICK, additive, product_of_three, three_classes
+from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core import autotune
-from scboost._core.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from scboost._core.losses import LogisticLoss, QuantilesLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.race import Candidate, Race
 from scboost._core.stopping import ContinuedStopping, EarlyStopping
 from scboost._engine.interface import TreeOptions
@@ -210,16 +210,25 @@ def test_fold_models_of_a_rare_class_take_no_larger_steps(native):
 
 
 @pytest.mark.parametrize(
-    ("n_outputs", "n_features", "n_samples", "competes"),
-    [(1, 99, 5000, True), (1, 99, 1999, False), (1, 100, 5000, False), (1, 100, 10_000, True), (3, 5, 5000, False)],
+    ("loss", "n_samples", "competes"),
+    [
+        (LogisticLoss(), 5000, True),
+        (LogisticLoss(), 1999, False),
+        (SoftmaxLoss(3), 5000, True),
+        (SquaredLoss(), 5000, True),
+        (QuantilesLoss((0.1, 0.9)), 5000, False),
+    ],
 )
-def test_shapes_compete_where_folds_can_tell_them_apart_and_symmetric_trees_are_affordable(
-    n_outputs, n_features, n_samples, competes
-):
-    loss = LogisticLoss() if n_outputs == 1 else SoftmaxLoss(n_outputs)
-    assert autotune.shapes_compete(loss, n_features, n_samples) == competes
+def test_shapes_compete_where_folds_can_tell_them_apart(loss, n_samples, competes):
+    assert autotune.shapes_compete(loss, n_samples) == competes
 
 
-def test_no_shape_is_tried_with_several_classes(native):
-    X, y = three_classes(n=300)
-    assert SCBoostClassifier(**native).fit(X, y).tree_shape_ == "depth-wise"
+def test_learning_goes_on_when_predictions_become_certain():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(4000, 4))
+    y = (X**2).sum(axis=1) < 0.6  # without noise
+    losses = {}
+    for minimum in ("auto", 1.0):
+        model = SCBoostClassifier(**QUICK, max_depth=6, min_child_weight=minimum).fit(X[:2000], y[:2000])
+        losses[minimum] = log_loss(y[2000:], model.predict_proba(X[2000:]))
+    assert losses["auto"] < 0.97 * losses[1.0], losses

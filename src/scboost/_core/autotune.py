@@ -157,13 +157,12 @@ def _is_wide(n_features: int, total_weight: float) -> bool:
     return n_features >= _WIDE and total_weight < _FEW_SAMPLES
 
 
-def shapes_compete(loss: Loss, n_features: int, n_samples: float) -> bool:
+def shapes_compete(loss: Loss, n_samples: float) -> bool:
     """Whether trees of other shapes are candidates.
 
-    Not where a symmetric tree takes many times as long to grow, and not on so few samples that folds cannot tell shapes
-    apart: there it costs twice the time and gains nothing.
+    Not on so few samples that folds cannot tell shapes apart: there it costs twice the time and gains nothing.
     """
-    return loss.n_outputs == 1 and n_samples >= _SOME_SAMPLES and not _is_wide(n_features, n_samples)
+    return (loss.n_outputs == 1 or loss.n_classes > 0) and n_samples >= _SOME_SAMPLES
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,10 @@ def loss_defaults(loss: Loss) -> LossDefaults:
         # Gradients are signs, which do not tell the size of a step that history could take: nothing to project. A leaf
         # needs enough samples on either side of its quantile.
         return LossDefaults(0.0, 0.0, min_child_weight=max(20.0, 2 / min(extremes)), rate=2.0)
-    if loss.classifies or not _derives_from_built_in(loss):
+    if loss.classifies:
+        # Hessians p(1 - p) vanish as predictions become certain: a larger minimum would end learning there.
+        return LossDefaults(0.5, 0.7, min_child_weight=0.1)
+    if not _derives_from_built_in(loss):
         return LossDefaults(0.5, 0.7)
     return LossDefaults(0.7, 0.3)
 

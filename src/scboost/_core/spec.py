@@ -441,7 +441,7 @@ def _selection(
         shape=engine == "native"
         and p.tree_shape == "auto"
         and not isinstance(p.max_leaves, Integral)
-        and autotune.shapes_compete(loss, facts.n_features, facts.effective_size),
+        and autotune.shapes_compete(loss, facts.effective_size),
         projection=engine == "native" and p.projection_strength == "auto",
         subset_splits=p.categorical_splits == "auto" and facts.max_categories >= autotune.FEWEST_CATEGORIES_FOR_SUBSETS,
         rate=p.learning_rate == "auto" and facts.rarest_class >= autotune.RARE_CLASS,

@@ -57,16 +57,16 @@ PARAMETERS = """\
 
         "symmetric" and "alternating" need ``engine="native"``. "auto" is leaf-wise with ``max_leaves``, else
         depth-wise; if rounds are selected by cross-validation with the native engine and ``max_leaves`` is not a
-        number, all shapes compete from 2,000 samples on, unless there are several outputs (classes), or at least 100
-        features and fewer than 10,000 samples, where symmetric trees take too long to grow. The value used is
-        ``tree_shape_``.
+        number, all shapes compete from 2,000 samples on. The value used is ``tree_shape_``.
     max_trees : int or None, default=None
         If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
         two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number
         of trees, and ``stop_reason_`` the certificate. Use it for small and fast models.
     min_child_weight : float or "auto", default="auto"
-        Minimum sum of Hessians in a leaf. "auto" is 1; for quantiles and absolute error, whose Hessian is 1 per
-        sample, 20 or as many samples as leave two of them beyond the quantile. Increase it for noisy data.
+        Minimum sum of Hessians in a leaf. "auto" is 0.1 in classification, where the Hessian of a sample is at most
+        1/4 and falls to 0 as predictions become certain, and 1 in regression; for quantiles and absolute error, whose
+        Hessian is 1 per sample, it is 20, or as many samples as leave two of them beyond the quantile. Increase it for
+        noisy data.
     reg_lambda : float, default=3.0
         L2 regularization of leaf values. Increase it to shrink leaf values of few samples.
     reg_alpha : float, default=0.0
