@@ -211,3 +211,52 @@ class Standing:
 
     def __str__(self) -> str:
         return f"place {self.place} ({self.rank:.2f}; {self.best_other} {self.best_other_rank:.2f})"
+
+
+def elo(
+    table: Means, methods: Sequence[str], sets: Sequence[str], sign: int, anchor: str, n_draws: int = 500
+) -> dict[str, tuple[float, float, float]]:
+    """Rate methods by the Bradley-Terry model of their wins over the sets, on the scale of Elo.
+
+    Parameters
+    ----------
+    table : dict of dict
+        See `means`.
+    methods, sets : sequence of str
+        What is compared; each pair of methods plays once on each set.
+    sign : {-1, 1}
+        1 if larger values are better.
+    anchor : str
+        The method that is rated 1000.
+    n_draws : int
+        Number of bootstrap samples of the sets.
+
+    Returns
+    -------
+    dict
+        Rating of each method, and the ends of its 95 % bootstrap interval.
+
+    Examples
+    --------
+    >>> table = {"a": {"d": 1.0, "e": 1.0}, "b": {"d": 2.0, "e": 0.5}}
+    >>> [round(rating) for rating, _, _ in elo(table, ["a", "b"], ["d", "e"], 1, "a").values()]
+    [1000, 1000]
+    """
+    values = np.array([[sign * table[m][d] for m in methods] for d in sets])
+    won = (values[:, :, None] > values[:, None, :]) + 0.5 * (values[:, :, None] == values[:, None, :])
+    rng, at = np.random.default_rng(0), list(methods).index(anchor)
+    draws = rng.integers(len(sets), size=(n_draws, len(sets)))
+    rated = _bradley_terry(won.mean(axis=0), at)
+    low, high = np.quantile([_bradley_terry(won[draw].mean(axis=0), at) for draw in draws], [0.025, 0.975], axis=0)
+    return {m: (float(rated[i]), float(low[i]), float(high[i])) for i, m in enumerate(methods)}
+
+
+def _bradley_terry(won: NDArray[np.float64], anchor: int) -> NDArray[np.float64]:
+    """Fit ratings to shares of games won, of shape (K, K), by minorization-maximization."""
+    share = 0.98 * won + 0.01  # a method that wins everything has no finite rating
+    np.fill_diagonal(share, 0.0)
+    strength = np.ones(len(share))
+    for _ in range(200):
+        strength = share.sum(axis=1) / (1 / (strength[:, None] + strength) - np.diag(0.5 / strength)).sum(axis=1)
+        strength /= strength.mean()
+    return np.asarray(1000 + 400 * np.log10(strength / strength[anchor]))

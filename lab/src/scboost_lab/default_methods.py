@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scboost_lab import outside
+from scboost_lab import full_size, outside
 from scboost_lab.models import HGB, SCBOOST, make
 from scboost_lab.runner import NotInstalledError
 
@@ -43,6 +43,7 @@ MULTICLASS = ("satimage", "segment", "letter_26class")
 REGRESSION = ("california_housing_reg", "cpu_act_reg", "diamonds_reg", "elevators_reg", "pol_reg")
 SETS = (*ALL, *REGRESSION, *MULTICLASS)
 OUTSIDE = tuple(outside.TABLES)
+FULL_SIZE = tuple(full_size.TABLES)
 SLOWEST = "letter_26class"
 ROW_CAP = 10_000
 COLUMN_CAP = 200
@@ -356,4 +357,6 @@ def n_rounds(model: Any, method: Method) -> float:
 
 def task_of(name: str) -> str:
     """Return the task of a data set: "regression", "multiclass" or "binary"."""
+    if name in FULL_SIZE:
+        return full_size.TABLES[name].task
     return "regression" if name in REGRESSION else "multiclass" if name in MULTICLASS else "binary"

