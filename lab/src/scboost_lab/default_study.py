@@ -374,4 +374,4 @@ def fingerprint(name: str, data_dir: str | None) -> str:
         source = f"parquet:{stem}" if stem else "generated"
     else:
         source = f"parquet:{name}"
-    return f"{source}, {X.shape[0]} x {X.shape[1]} as used, {content_checksum([], content, y)}"
+    return f"{source}, {X.shape[0]} x {X.shape[1]} after the caps, {content_checksum([], content, y)}"
