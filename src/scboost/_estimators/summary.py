@@ -39,8 +39,8 @@ def selected_settings(model: FittedModel, parameters: Mapping[str, Any]) -> Sett
             "shallower trees are used if they lower the cross-validation loss" if selected else "default of the task"
         )
         settings.append(("maximum depth", depth, reason))
-    if model.selection.features:
-        n, d = len(model.selection.features), model.encoder.n_features
+    if model.selected_features:
+        n, d = len(model.selected_features), model.encoder.n_features
         settings.append(("features", f"{n} of {d}", "leaving out the others lowers the cross-validation loss"))
     splits = model.selection.categorical_splits
     if splits is not None and parameters["categorical_splits"] == "auto":

@@ -22,7 +22,9 @@ from scboost._core import losses
 from scboost._core.links import HazardLink
 from scboost._core.losses import Loss
 from scboost._core.weighting.solver import Weights
+from scboost._data.dates import PARTS, Parts
 from scboost._data.encoder import Encoder
+from scboost._data.model_features import ORDER, Categories, column_names
 from scboost._engine.interface import EngineName, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
@@ -81,7 +83,7 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
         "scboost": __version__,
         "xgboost": installed_version(),
         "parameters": _pack_parameters(parameters),
-        "columns": _pack_categories(model.encoder),
+        "columns": _pack_columns(model.encoder),
         "sparse": model.encoder.sparse,
         "loss": pack_loss(model.loss),
         "fitted": {name: pack(value, name) for name, value in _attributes(model).items() if value is not None},
@@ -160,11 +162,18 @@ def not_stored(parameters: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def _pack_categories(encoder: Encoder) -> Any:
-    if encoder.categories is None:
+def _pack_columns(encoder: Encoder) -> Any:
+    """Categories, their order and the parts of dates, for each column of X."""
+    if encoder.categories is None and encoder.dates is None:
         return None
-    categories = [None if texts is None else list(texts) for texts in encoder.categories]
-    return {"categories": categories, "whole": sorted(encoder.integer_categories)}
+    known = encoder.categories or (None,) * encoder.n_features
+    categories = [None if texts is None else list(texts) for texts in known]
+    packed: dict[str, Any] = {"categories": categories, "whole": sorted(encoder.integer_categories)}
+    if encoder.ordinal:
+        packed["ordinal"] = sorted(encoder.ordinal)
+    if encoder.dates is not None:
+        packed["dates"] = [None if parts is None else list(parts) for parts in encoder.dates]
+    return packed
 
 
 def pack_loss(loss: Loss) -> dict[str, Any]:
@@ -321,10 +330,11 @@ class _Reader:
             require(given == list(names or ()), "feature_names_in_ are not those of the native model")
         is_sparse = self._own["sparse"]
         require(isinstance(is_sparse, bool), "sparse is neither true nor false")
-        categories, integer = self._categories()
-        require(categories is None or len(categories) == d, f"there are not categories of {d} columns")
-        require(categories is None or not is_sparse, "sparse data have no categories")
-        return Encoder(d, names, categories, integer, sparse=is_sparse)
+        encoder = self._columns(d, names, is_sparse=is_sparse)
+        require(encoder.features.n == d, f"its columns are not those of {d} features")
+        require(encoder.features.names == names, "its columns are not those of the native model")
+        require(not is_sparse or self._own["columns"] is None, "sparse data have no categories")
+        return encoder
 
     def _ensemble(self, encoder: Encoder, loss: Loss) -> TreeEnsemble:
         own = self._own
@@ -379,21 +389,55 @@ class _Reader:
             raise ModelFileError(f"was fitted with the loss {written}, got loss={given!r}.")
         return given
 
-    def _categories(self) -> tuple[tuple[tuple[str, ...] | None, ...] | None, frozenset[int]]:
+    def _columns(self, d: int, names: tuple[str, ...] | None, *, is_sparse: bool) -> Encoder:
+        """Return the encoder of a native model with d features."""
         stored = self._own["columns"]
         if stored is None:
-            return None, frozenset()
-        categories: list[tuple[str, ...] | None] = []
-        for texts in stored["categories"]:
-            require(texts is None or isinstance(texts, list), "categories are not a list")
-            if texts is not None:
-                require(all(isinstance(text, str) for text in texts), "a category is not a text")
-                require(len(set(texts)) == len(texts), "a category comes twice")
-            categories.append(None if texts is None else tuple(texts))
-        whole = stored["whole"]
-        require(all(type(j) is int and 0 <= j < len(categories) for j in whole), "a column of numbers does not exist")
-        require(any(texts is not None for texts in categories), "there are column tables without categories")
-        return tuple(categories), frozenset(whole)
+            return Encoder(d, names, sparse=is_sparse)
+        categories = _checked_categories(stored["categories"])
+        n, whole, ordinal = len(categories), stored["whole"], stored.get("ordinal", [])
+        require(0 < n <= d, f"there are not categories of {d} columns")
+        for positions in (whole, ordinal):
+            require(all(type(j) is int and 0 <= j < n for j in positions), "a column of numbers does not exist")
+        dates = _checked_dates(stored["dates"], n) if "dates" in stored else None
+        for j, texts in enumerate(categories):
+            require(texts is None or dates is None or dates[j] is None, f"column {j} has both categories and dates")
+            require(texts is not None or j not in ordinal, f"column {j} has an order without categories")
+        has_categories = any(texts is not None for texts in categories)
+        require(has_categories or dates is not None, "there are column tables without categories")
+        if names is not None:
+            parts = [(ORDER,) if j in ordinal else None if dates is None else dates[j] for j in range(n)]
+            require(sum(1 if own is None else len(own) for own in parts) == d, f"there are not {d} features")
+            names = column_names(names, parts)
+        return Encoder(
+            n,
+            names,
+            categories if has_categories else None,
+            frozenset(whole),
+            sparse=is_sparse,
+            ordinal=frozenset(ordinal),
+            dates=dates,
+        )
+
+
+def _checked_categories(stored: Any) -> Categories:
+    categories: list[tuple[str, ...] | None] = []
+    for texts in stored:
+        require(texts is None or isinstance(texts, list), "categories are not a list")
+        if texts is not None:
+            require(all(isinstance(text, str) for text in texts), "a category is not a text")
+            require(len(set(texts)) == len(texts), "a category comes twice")
+        categories.append(None if texts is None else tuple(texts))
+    return tuple(categories)
+
+
+def _checked_dates(stored: Any, n: int) -> tuple[Parts | None, ...]:
+    require(isinstance(stored, list) and len(stored) == n, f"there are not dates of {n} columns")
+    for parts in stored:
+        is_known = parts is None or (isinstance(parts, list) and [p for p in PARTS if p in parts] == parts)
+        require(is_known and parts != [], f"the parts of a date are {parts!r:.80}")
+    require(any(stored), "there are column tables without dates")
+    return tuple(None if parts is None else tuple(parts) for parts in stored)
 
 
 _ATTRIBUTES = {
@@ -471,7 +515,7 @@ def _selection(fitted: dict[str, Any], encoder: Encoder) -> Selection:
         is_integer = isinstance(features, np.ndarray) and features.dtype.kind in "iu"
         require(is_integer, "selected_features_ are not positions")
         positions = tuple(features.ravel().tolist())
-        require(all(0 <= j < encoder.n_features for j in positions), "a selected feature does not exist")
+        require(all(0 <= j < encoder.features.n for j in positions), "a selected feature does not exist")
     splits = fitted.get("categorical_splits_")
     require(splits in (None, "one-vs-rest", "subset"), f"categorical_splits_ is {splits!r:.40}")
     return Selection(_checked_log(fitted.get("selection_log_", {})), positions, splits)
