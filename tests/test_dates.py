@@ -10,6 +10,7 @@ import pytest
 import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import TimeSeriesSplit
 
 from scboost import (
     Batches,
@@ -281,3 +282,36 @@ def test_classification_selects_rounds_with_dates():
     model = SCBoostClassifier(n_jobs=1, random_state=0).fit(table, y > y.median())
     assert model.score(table, y > y.median()) > 0.8
     assert set(getattr(model, "selected_features_", [0])) <= {0, 1, 2}
+
+
+def series(n=400, trend=2.0):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=n), "day": pd.date_range("2020-01-01", periods=n)})
+    return X, X["x"] + trend * np.linspace(-1, 1, n) + rng.normal(size=n)
+
+
+def test_a_target_that_drifts_in_time_is_reported_with_the_remedy():
+    X, y = series()
+    for data, target in ((X, y), (X[::-1], y[::-1])):
+        with pytest.warns(
+            UserWarning, match=r"y drifts with the date 'day'.*rank correlation .*cv=TimeSeriesSplit\(\)"
+        ):
+            SCBoostRegressor(n_jobs=1, max_depth=2, random_state=0).fit(data, target)
+    with pytest.warns(UserWarning, match="y drifts"):
+        SCBoostClassifier(n_jobs=1, max_depth=2, random_state=0).fit(X, y > 0)
+
+
+def test_no_drift_is_reported_without_time_trend_or_random_folds():
+    X, y = series()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for cv in (TimeSeriesSplit(3), 3):
+            SCBoostRegressor(n_jobs=1, max_depth=2, random_state=0, cv=cv).fit(X, y)
+        fit = SCBoostRegressor(n_jobs=1, max_depth=2, random_state=0).fit
+        fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
+        fit(*series(trend=0.0))
+        mixed = np.random.default_rng(0).permutation(len(y))
+        fit(X.iloc[mixed], y.iloc[mixed])
+        by_y = np.argsort(y.to_numpy())
+        fit(X.iloc[by_y], y.iloc[by_y])  # sorted by the target, as tables often are
+        SCBoostRegressor(**FAST).fit(X, y)

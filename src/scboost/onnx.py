@@ -57,8 +57,8 @@ def _refuse_categories(model: SCBoost) -> None:
     encoder = model.__fitted_model__().encoder
     if encoder.dates is not None:
         raise ValueError(
-            f"This {type(model).__name__} has dates, whose parts ONNX does not compute. Replace them in the pipeline by "
-            "numbers, or export the model alone with scboost.to_onnx, which takes encode_features(model, X)."
+            f"This {type(model).__name__} has dates, whose parts ONNX does not compute. Replace them in the pipeline "
+            "by numbers, or export the model alone with scboost.to_onnx, which takes encode_features(model, X)."
         )
     if encoder.categories is not None:
         raise ValueError(

@@ -24,8 +24,10 @@ from scboost._core.spec import Facts, FitSpec, Strategy, resolve
 from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
 from scboost._data.batches import OpenBatches, opened
+from scboost._data.drift import warn_of_drift
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.folds import class_counts
+from scboost._data.identifiers import warn_of_identifiers
 from scboost._data.samples import Samples
 from scboost._data.validation import check_size, target_vector
 from scboost._engine.factory import engine_name
@@ -187,6 +189,10 @@ class FitMixin(ABC):
             strategy = self._check(given, parameters, communicator)
             given = given.without_weightless(communicator)
         encoder, target = self._learn(given, context)
+        if communicator.size == 1:
+            warn_of_identifiers(given.X, encoder)
+            if strategy.selects_rounds and isinstance(parameters.cv, str) and target.has_one_number:
+                warn_of_drift(given.X, target.samples.y, encoder)
         target = _with_usable_weights(target, parameters, communicator)
         _check_start(target, parameters, communicator)
         if parameters.n_jobs is None and target.samples.count(communicator) * encoder.features.n < _SERIAL_CELLS:

@@ -40,6 +40,11 @@ class Target:
     classes: npt.NDArray[Any] | None = None
     class_weights: FloatArray | None = None
 
+    @property
+    def has_one_number(self) -> bool:
+        """Whether the target of a sample is one number: a value, or one of two classes."""
+        return self.loss.task in {"regression", "distribution"} and self.samples.y.ndim == 1 and self.loss.n_classes < 3
+
 
 def learn_features(
     X: ArrayLike, rules: InputRules, like: Encoder | None, owner: str, communicator: Communicator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._data.encoder import Encoder
+from scboost._data.identifiers import IdentifierWarning
 from scboost.cli.columns import suspicious_columns
 from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say, warn
 from scboost.cli.evaluate import predict, score
@@ -81,7 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         fit["sample_weight"] = table.column(weight).to_numpy()
     if arguments.valid:
         fit |= _validation_set(arguments, X, y)
-    with Elapsed("training", enabled=not arguments.quiet and not given["verbose"]):
+    with Elapsed("training", enabled=not arguments.quiet and not given["verbose"]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifierWarning)  # which suspicious_columns has given, with the option
         model.fit(X, y, **fit)
     model.target_name_ = target
     model.save_model(arguments.output)
