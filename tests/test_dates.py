@@ -1,5 +1,7 @@
 """Dates are expanded to numeric features, the same in every table library, in files and in exports."""
 
+import contextlib
+import sqlite3
 import warnings
 
 import numpy as np
@@ -199,7 +201,10 @@ def test_exports_take_the_expanded_features():
     np.testing.assert_allclose(model.to_xgboost().predict(matrix), model.predict(table[["x", "sold"]]), atol=1e-5)
     onnx = to_onnx(model)
     assert onnx.graph.input[0].type.tensor_type.shape.dim[1].dim_value == matrix.shape[1] == 7
-    assert '"sold: weekday"' in export_sql(model, table="sales")
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        pd.DataFrame(matrix, columns=model.model_feature_names_).to_sql("sales", database, index=False)
+        found = database.execute(export_sql(model, table="sales", dialect="sqlite")).fetchall()
+    np.testing.assert_allclose(np.ravel(found), model.predict(table[["x", "sold"]]), atol=1e-5)
 
 
 def test_a_column_keeps_its_kind_and_errors_name_it():

@@ -22,12 +22,11 @@ from scboost._core import losses
 from scboost._core.links import HazardLink
 from scboost._core.losses import Loss
 from scboost._core.weighting.solver import Weights
-from scboost._data.dates import PARTS, Parts
 from scboost._data.encoder import Encoder
-from scboost._data.model_features import ORDER, Categories, column_names
 from scboost._engine.interface import EngineName, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
+from scboost._model.columns import pack_columns, unpack_columns
 from scboost._model.conformal_state import pack_conformal, unpack_conformal
 from scboost._model.document import Document, leaves
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
@@ -83,7 +82,7 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
         "scboost": __version__,
         "xgboost": installed_version(),
         "parameters": _pack_parameters(parameters),
-        "columns": _pack_columns(model.encoder),
+        "columns": pack_columns(model.encoder),
         "sparse": model.encoder.sparse,
         "loss": pack_loss(model.loss),
         "fitted": {name: pack(value, name) for name, value in _attributes(model).items() if value is not None},
@@ -160,20 +159,6 @@ def not_stored(parameters: Mapping[str, Any]) -> list[str]:
         except ValueError:
             names.append(name)
     return names
-
-
-def _pack_columns(encoder: Encoder) -> Any:
-    """Categories, their order and the parts of dates, for each column of X."""
-    if encoder.categories is None and encoder.dates is None:
-        return None
-    known = encoder.categories or (None,) * encoder.n_features
-    categories = [None if texts is None else list(texts) for texts in known]
-    packed: dict[str, Any] = {"categories": categories, "whole": sorted(encoder.integer_categories)}
-    if encoder.ordinal:
-        packed["ordinal"] = sorted(encoder.ordinal)
-    if encoder.dates is not None:
-        packed["dates"] = [None if parts is None else list(parts) for parts in encoder.dates]
-    return packed
 
 
 def pack_loss(loss: Loss) -> dict[str, Any]:
@@ -330,11 +315,9 @@ class _Reader:
             require(given == list(names or ()), "feature_names_in_ are not those of the native model")
         is_sparse = self._own["sparse"]
         require(isinstance(is_sparse, bool), "sparse is neither true nor false")
-        encoder = self._columns(d, names, is_sparse=is_sparse)
-        require(encoder.features.n == d, f"its columns are not those of {d} features")
-        require(encoder.features.names == names, "its columns are not those of the native model")
-        require(not is_sparse or self._own["columns"] is None, "sparse data have no categories")
-        return encoder
+        stored = self._own["columns"]
+        require(not is_sparse or stored is None, "sparse data have no categories")
+        return Encoder(d, names, sparse=is_sparse) if stored is None else unpack_columns(stored, d, names)
 
     def _ensemble(self, encoder: Encoder, loss: Loss) -> TreeEnsemble:
         own = self._own
@@ -388,56 +371,6 @@ class _Reader:
         if type(given).__name__ != name or _pack_own_parameters(given) != parameters:
             raise ModelFileError(f"was fitted with the loss {written}, got loss={given!r}.")
         return given
-
-    def _columns(self, d: int, names: tuple[str, ...] | None, *, is_sparse: bool) -> Encoder:
-        """Return the encoder of a native model with d features."""
-        stored = self._own["columns"]
-        if stored is None:
-            return Encoder(d, names, sparse=is_sparse)
-        categories = _checked_categories(stored["categories"])
-        n, whole, ordinal = len(categories), stored["whole"], stored.get("ordinal", [])
-        require(0 < n <= d, f"there are not categories of {d} columns")
-        for positions in (whole, ordinal):
-            require(all(type(j) is int and 0 <= j < n for j in positions), "a column of numbers does not exist")
-        dates = _checked_dates(stored["dates"], n) if "dates" in stored else None
-        for j, texts in enumerate(categories):
-            require(texts is None or dates is None or dates[j] is None, f"column {j} has both categories and dates")
-            require(texts is not None or j not in ordinal, f"column {j} has an order without categories")
-        has_categories = any(texts is not None for texts in categories)
-        require(has_categories or dates is not None, "there are column tables without categories")
-        if names is not None:
-            parts = [(ORDER,) if j in ordinal else None if dates is None else dates[j] for j in range(n)]
-            require(sum(1 if own is None else len(own) for own in parts) == d, f"there are not {d} features")
-            names = column_names(names, parts)
-        return Encoder(
-            n,
-            names,
-            categories if has_categories else None,
-            frozenset(whole),
-            sparse=is_sparse,
-            ordinal=frozenset(ordinal),
-            dates=dates,
-        )
-
-
-def _checked_categories(stored: Any) -> Categories:
-    categories: list[tuple[str, ...] | None] = []
-    for texts in stored:
-        require(texts is None or isinstance(texts, list), "categories are not a list")
-        if texts is not None:
-            require(all(isinstance(text, str) for text in texts), "a category is not a text")
-            require(len(set(texts)) == len(texts), "a category comes twice")
-        categories.append(None if texts is None else tuple(texts))
-    return tuple(categories)
-
-
-def _checked_dates(stored: Any, n: int) -> tuple[Parts | None, ...]:
-    require(isinstance(stored, list) and len(stored) == n, f"there are not dates of {n} columns")
-    for parts in stored:
-        is_known = parts is None or (isinstance(parts, list) and [p for p in PARTS if p in parts] == parts)
-        require(is_known and parts != [], f"the parts of a date are {parts!r:.80}")
-    require(any(stored), "there are column tables without dates")
-    return tuple(None if parts is None else tuple(parts) for parts in stored)
 
 
 _ATTRIBUTES = {
