@@ -237,7 +237,7 @@ def test_predict_rejects_other_features_than_fit():
         "categorical columns; pass a table": np.zeros((300, 5)),
         "feature names": table.rename(columns={"a": "z"}),
         "order": table[list("bacde")],
-        "Column 'b' has type datetime": table.assign(b=pd.Timestamp("2020-01-01")),
+        "Column 'b' is a date but was numeric in fit": table.assign(b=pd.Timestamp("2020-01-01")),
     }
     for message, rows in drifted.items():
         with pytest.raises((ValueError, TypeError), match=message):

@@ -252,15 +252,50 @@ def test_errors_of_other_kinds_say_what_is_wrong_and_exit_with_one(folder, capsy
         Source("twice.csv")
 
 
-@pytest.mark.parametrize("name", ["dated.csv", "dated.parquet"])
-def test_dates_are_rejected_with_a_suggestion(folder, capsys, name):
-    dated = frame().assign(day=pd.date_range("2020-01-31", periods=300).date)
-    dated.to_csv(name, index=False) if name.endswith("csv") else dated.to_parquet(name)
-    assert train(data=name) == 1
-    assert f"{name}: column 'day' holds dates or times such as 2020-01-31; leave it out with --ignore 'day'" in (
-        capsys.readouterr().err
+def dated(n=300, seed=0):
+    days = pd.Series(
+        pd.Timestamp("2020-01-31") + pd.to_timedelta(np.random.default_rng(seed).integers(900, size=n), "D")
     )
-    assert train("--ignore", "day", data=name) == 0
+    table = frame(n, seed).assign(day=days.mask(days.dt.day == 13))
+    return table.assign(amount=table["amount"] + 3 * (table["day"].dt.dayofweek >= 5)).drop(columns="label")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dates_are_expanded_from_end_to_end(folder, capsys, ending):
+    for name, table in {"old": dated(), "new": dated(200, 1)}.items():
+        table.to_csv(f"{name}.csv", index=False) if ending == "csv" else table.to_parquet(f"{name}.parquet")
+    more = ["--valid", f"new.{ending}", "--param", "early_stopping=True"]
+    assert train(*more, data=f"old.{ending}", target="amount") == 0
+    parts = "year, month, day, weekday, day of year, days since 1970"
+    assert f"day     date, expanded to {parts}, {dated()['day'].isna().sum()} missing" in capsys.readouterr().out
+    assert main(["predict", "model.json", f"new.{ending}", "-o", "out.csv"]) == 0
+    X, new = dated().drop(columns="amount"), dated(200, 1)
+    model = SCBoostRegressor(n_estimators=8, random_state=0, n_jobs=1, early_stopping=True)
+    model.fit(X, dated()["amount"], X_val=new[X.columns], y_val=new["amount"])
+    np.testing.assert_allclose(pd.read_csv("out.csv")["prediction"], model.predict(new[X.columns]), rtol=1e-12)
+    assert main(["evaluate", "model.json", f"new.{ending}"]) == 0
+
+
+def test_times_with_zones_are_dates_and_other_texts_are_named(folder, capsys):
+    table = frame().assign(when=pd.date_range("2020-01-31", periods=300, freq="7h").strftime("%Y-%m-%dT%H:%M:%SZ"))
+    table.to_csv("zoned.csv", index=False)
+    assert train(data="zoned.csv") == 0
+    assert "date, expanded to month, day, weekday, day of year, hour, days since 1970" in capsys.readouterr().out
+    assert main(["predict", "model.json", "zoned.csv", "-o", "zoned_out.csv"]) == 0
+    plain = table.assign(when=table["when"].str.removesuffix("Z"))
+    plain.to_csv("plain.csv", index=False)
+    assert main(["predict", "model.json", "plain.csv", "-o", "plain_out.csv"]) == 0
+    pd.testing.assert_frame_equal(pd.read_csv("plain_out.csv"), pd.read_csv("zoned_out.csv"))
+    plain.loc[7, "when"] = "soon"
+    plain.to_csv("plain.csv", index=False)
+    assert main(["predict", "model.json", "plain.csv", "-o", "plain_out.csv"]) == 1
+    assert "row 9, column 'when': 'soon', where a date such as 2024-12-31 is expected" in capsys.readouterr().err
+
+
+def test_times_of_day_are_rejected_with_a_suggestion(folder, capsys):
+    frame().assign(at="12:30:00").to_csv("timed.csv", index=False)
+    assert train(data="timed.csv") == 1
+    assert "column 'at' holds durations or times of day such as 12:30:00; leave it out" in capsys.readouterr().err
 
 
 def test_wrong_arguments_exit_with_two_and_help_lists_the_commands(folder, capsys):

@@ -163,6 +163,19 @@ def test_a_report_of_tables_of_a_model_fitted_on_dask(client):
         redundancy_report(model, table.loc[5000:])
 
 
+def test_dates_are_expanded_as_on_one_machine(client):
+    X, y = rows()
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(1200) // 3, "D")  # no year changes in a partition
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(day=days)
+    y = y + 2 * (days.month == 3)
+    table, values = dd.from_pandas(frame, npartitions=4), dd.from_pandas(pd.Series(y), npartitions=4)
+    model = on_dask("SCBoostRegressor").fit(table, values)
+    expected = local("SCBoostRegressor").fit(frame, y)
+    assert model.model_feature_names_.tolist() == expected.model_feature_names_.tolist()
+    assert "day: year" in model.model_feature_names_
+    np.testing.assert_allclose(model.predict(table).compute(), expected.predict(frame), atol=0.1)
+
+
 def test_refit_removes_attributes_of_the_first_fit(client):
     X, y = rows()
     data = da.from_array(X, chunks=(600, 5)), da.from_array((y > 0).astype(int), chunks=600)

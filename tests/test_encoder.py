@@ -84,8 +84,7 @@ def test_unsummed_duplicates_of_a_sparse_matrix_are_summed_in_a_copy():
 
 X = np.arange(60.0).reshape(20, 3)
 REFUSED = {
-    "dates": (X.astype("datetime64[D]"), TypeError, r"dtype datetime64\[D\].*Convert them to numbers"),
-    "durations": (X.astype("timedelta64[s]"), TypeError, r"dtype timedelta64\[s\]"),
+    "durations": (X.astype("timedelta64[s]"), TypeError, r"dtype timedelta64\[s\].*Convert them to numbers"),
     "masked": (np.ma.masked_greater(X, 50), TypeError, r"masked array.*X\.filled\(np\.nan\)"),
     "strings": (X.astype(str), ValueError, r"dtype <U32.*column 0 holds numbers.*'0\.0'.*Pass a table"),
     "bytes": (X.astype("S"), ValueError, r"dtype \|S.*astype\(str\)"),

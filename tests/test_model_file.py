@@ -83,7 +83,7 @@ def scores(model, X):
 
 def native_rows(model, X):
     """Rows as plain XGBoost takes them: codes, because XGBoost before 3.4 reads names in other scripts wrongly."""
-    categorical = model._model.encoder.categorical
+    categorical = model._model.encoder.features.categorical
     types = None if categorical is None else ["c" if c else "float" for c in categorical]
     return xgb.DMatrix(encode_features(model, X), feature_types=types, enable_categorical=True)
 

@@ -296,6 +296,7 @@ def test_public_methods_of_the_classifier():
         "intercept_",
         "learning_rate_",
         "max_depth_",
+        "model_feature_names_",
         "n_classes_",
         "n_estimators_",
         "n_features_in_",

@@ -42,10 +42,12 @@ scboost check    FILE ...
   Feather (`.feather`, `.arrow`, `.ipc`). `--sep`, `--decimal` and `--encoding` describe other text files, `--missing`
   what else is a missing value. A model file is one of [save_model](saving.md), `.json` or `.ubj`.
 - **Features.** All columns but the target are features, unless `--ignore` names them. Strings are categorical, also
-  `true` and `false`; numbers are numeric. The kinds are printed; `--categorical` and `--numeric` override them.
+  `true` and `false`; numbers are numeric. [Dates](guide/dates.md) are expanded: those of Parquet and Arrow files, and
+  text columns of ISO dates (`2024-12-31`, also with a time of day, `2024-12-31T23:59:00` or `...Z`). The kinds are
+  printed; `--categorical` and `--numeric` override them.
   `predict` and `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA`
   and `NaN` are missing values. Categories that were not seen in training count as missing, and a warning states their
-  share. `train` warns about columns that are constant, number the rows, look like IDs, or are nearly numeric.
+  share. `train` warns about columns that are constant, look like IDs or row numbers, or are nearly numeric.
 - **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`. `--threads` sets
   the number of threads.
 - **Target.** `evaluate`, `prune` and `report` use the target column of the training table, unless `--target` names

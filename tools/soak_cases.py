@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._data.identifiers import IdentifierWarning
 from scboost._engine.native import is_available
 
 Array = npt.NDArray[Any]
@@ -85,7 +86,7 @@ class Case:
         return cls(**{"n_estimators": 3, "n_jobs": 1, "random_state": 0, **self.params, **changes})
 
     def fit(self, *, kind: str = "", order: Array | None = None, model: Any = None, **changes: Any) -> Any:
-        """Fit; any warning but ``ConvergenceWarning`` is a violation."""
+        """Fit; any warning but ``ConvergenceWarning`` and that of ID-like columns is a violation."""
         n = len(self.y) - self.n_validation
         chosen = np.arange(n) if order is None else order
         model = self.model(**changes) if model is None else model
@@ -98,6 +99,7 @@ class Case:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", IdentifierWarning)  # some cases have a category for each sample
             return model.fit(self.rows(self.X[chosen], kind=kind), self.y[chosen], weight, **given)
 
     def script(self, check: str) -> str:

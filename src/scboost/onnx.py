@@ -54,7 +54,13 @@ def _regressor_shapes(operator: Any) -> None:
 
 
 def _refuse_categories(model: SCBoost) -> None:
-    if model.__fitted_model__().encoder.categorical is not None:
+    encoder = model.__fitted_model__().encoder
+    if encoder.dates is not None:
+        raise ValueError(
+            f"This {type(model).__name__} has dates, whose parts ONNX does not compute. Replace them in the pipeline "
+            "by numbers, or export the model alone with scboost.to_onnx, which takes encode_features(model, X)."
+        )
+    if encoder.categories is not None:
         raise ValueError(
             f"This {type(model).__name__} has categorical features, whose names ONNX does not know. Encode them in the "
             "pipeline, for example with OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=np.nan)."

@@ -57,7 +57,14 @@ class Samples:
                     f"X must be a table or a 2-D array of numbers, got shape {X.shape} and dtype {X.dtype}; pass "
                     "categories as columns of a data frame."
                 )
-        encoder = encoder or Encoder.learn(X)
+        if encoder is None:
+            encoder = Encoder.learn(X, use_order=False)
+            if encoder.dates is not None:
+                column = encoder.column_name(encoder.column_kinds.index("date"))
+                raise TypeError(
+                    f"Column {column!r} of X holds dates, which compress supports in models of scboost only; wrap the "
+                    "model in a function of numbers, such as days since a reference date."
+                )
         matrix = _encode(encoder, X, "X")
         return cls(matrix if encoder.sparse else X, matrix, encoder, is_table)
 
@@ -66,8 +73,8 @@ class Samples:
         if self.is_table != (as_table(X) is not None):
             raise TypeError(f"{name} is a {type(X).__name__}, but X is a {type(self.X).__name__}; pass the same kind.")
         X = X if self.is_table or sparse.issparse(X) else np.asarray(X)
-        if X.shape[1] != self.matrix.shape[1]:
-            raise ValueError(f"{name} has {X.shape[1]} features, X has {self.matrix.shape[1]}.")
+        if X.shape[1] != self.encoder.n_features:
+            raise ValueError(f"{name} has {X.shape[1]} features, X has {self.encoder.n_features}.")
         matrix = _encode(self.encoder, X, name)
         return replace(self, X=matrix if self.encoder.sparse else X, matrix=matrix)
 
@@ -77,7 +84,7 @@ class Samples:
     @property
     def categorical(self) -> Mask:
         """Which features are categories, of shape (d,)."""
-        mask = self.encoder.categorical
+        mask = self.encoder.features.categorical
         return np.zeros(self.matrix.shape[1], dtype=bool) if mask is None else mask
 
     def take(self, rows: Indices) -> Samples:

@@ -160,7 +160,7 @@ class _Seen:
     Attributes
     ----------
     columns : list of int or None
-        Positions of the features that ``samples`` covers; None for all.
+        Positions of the columns of X that ``samples`` covers; None for all.
     samples, target : int
         Checksums of X and y.
     """
@@ -206,20 +206,20 @@ class OpenBatches(Paged):
             if part.n_features != before.n_features:
                 raise ValueError(f"X has {part.n_features} features, the batches before it {before.n_features}.")
             parts[:] = [Encoder.merge([before, part])]
-            # Codes of categories change with the batches that follow; everything else is encoded for good.
-            numeric = [j for j, kind in enumerate(part.kinds) if kind != "category"]
+            # Codes of categories and parts of dates change with the batches that follow; numbers are encoded for good.
+            numeric = [j for j, kind in enumerate(part.kinds) if kind == "number"]
             columns = numeric if len(numeric) < part.n_features and part.kinds else None
-            return _Seen(columns, _matrix_checksum(part.encode(X), columns))
+            return _Seen(columns, _matrix_checksum(part.encode(X), part, columns))
 
         y, weight = self._read(learn, 2)
         encoder = self._encoder = parts[0]
-        self.shape = len(y), encoder.n_features
+        self.shape = len(y), encoder.features.n
         return encoder, y, weight
 
     def read(self, encoder: Encoder) -> tuple[_Labels, FloatArray | None]:
         """Read all samples once, those of a validation set; return their targets and weights, of shape (n,)."""
-        y, weight = self._read(lambda X: _Seen(None, _matrix_checksum(encoder.encode(X), None)), 1)
-        self._encoder, self.shape = encoder, (len(y), encoder.n_features)
+        y, weight = self._read(lambda X: _Seen(None, _matrix_checksum(encoder.encode(X), encoder, None)), 1)
+        self._encoder, self.shape = encoder, (len(y), encoder.features.n)
         return y, weight
 
     def _read(self, look: Callable[[Any], _Seen], min_samples: int) -> tuple[_Labels, FloatArray | None]:
@@ -251,10 +251,10 @@ class OpenBatches(Paged):
             with _named(i):
                 matrix = self._encoder.encode(X)
                 check_size(matrix)
-            if _matrix_checksum(matrix, before.columns) != before.samples:
+            if _matrix_checksum(matrix, self._encoder, before.columns) != before.samples:
                 raise ValueError(f"Batch {i} differs from an earlier pass in X; make_batches must repeat itself.")
             if before.columns is not None:
-                self._seen[n - 1] = _Seen(None, _matrix_checksum(matrix, None), before.target)
+                self._seen[n - 1] = _Seen(None, _matrix_checksum(matrix, self._encoder, None), before.target)
             yield matrix
         if n < len(self._seen):
             raise ValueError("There are fewer batches than in the first pass; make_batches must repeat itself.")
@@ -283,10 +283,12 @@ def _checksum(y: _Labels) -> int:
     return hash(tuple(y)) if y.dtype.kind == "O" else crc32(y.tobytes())
 
 
-def _matrix_checksum(matrix: Any, columns: list[int] | None) -> int:
+def _matrix_checksum(matrix: Any, encoder: Encoder, columns: list[int] | None) -> int:
+    """Checksum of encoded samples, or of the features that are made of some columns of X."""
     if hasattr(matrix, "indptr"):
         return crc32(matrix.indices.tobytes(), crc32(matrix.data.tobytes()))
-    return crc32(np.ascontiguousarray(matrix if columns is None else matrix[:, columns]).tobytes())
+    some = matrix if columns is None else matrix[:, encoder.features.positions(columns)]
+    return crc32(np.ascontiguousarray(some).tobytes())
 
 
 def _arrow() -> tuple[Any, Any]:

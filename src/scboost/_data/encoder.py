@@ -1,7 +1,8 @@
-"""How X becomes a float matrix: feature names, kinds, categories, sparsity.
+"""How X becomes a float matrix: feature names, kinds, categories, dates, sparsity.
 
 The same values give the same matrix in every table library: categories are numbered by the sorted text of the values
-seen in training. A category that was not seen in training, and a missing value, is NaN, which every split handles.
+seen in training, ordered ones in their order, and dates are replaced by their parts. A category that was not seen in
+training, and a missing value, is NaN, which every split handles.
 """
 
 from __future__ import annotations
@@ -13,15 +14,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_array
 
-from scboost._arrays import ArrayLike, BoolArray, FloatArray
-from scboost._data.tables import Kind, Series, Table, as_table, factorize, kind_of, numbers
+from scboost._arrays import ArrayLike, FloatArray
+from scboost._data.categories import check_unicode, codes_of, learn_categories
+from scboost._data.dates import Parts, Span, date_parts
+from scboost._data.model_features import ORDER, Categories, ModelFeatures, name_of
+from scboost._data.tables import Kind, Series, Table, as_table, factorize, instants, kind_of, numbers
 
 Matrix = Any
 """A dense float matrix, or a CSR matrix or array."""
+_NAMED: dict[Kind, str] = {
+    "number": "numeric",
+    "category": "categorical",
+    "ordinal": "ordered categorical",
+    "date": "a date",
+}
 
 
 @dataclass(frozen=True)
@@ -48,21 +57,28 @@ class Encoder:
     Attributes
     ----------
     n_features : int
-        Number of features.
+        Number of columns of X; see ``features`` for what the trees split on.
     feature_names : tuple of str or None
         Their names, if X had any.
     categories : tuple of (tuple of str or None) or None
-        For each feature None if it is numeric, or its categories in the order of their codes; None if no feature is
-        categorical.
+        For each column None if it is not categorical, or its categories in the order of their codes; None if no column
+        is categorical.
     integer_categories : frozenset of int
-        Positions of the features whose categories are integers.
+        Positions of the columns whose categories are integers.
     sparse : bool
         Whether the training set was sparse: zeros are missing values then.
     rules : InputRules
         What is accepted.
+    ordinal : frozenset of int
+        Positions of the columns whose categories are ordered: their codes are numbers.
+    dates : tuple of (tuple of str or None) or None
+        For each column None if it holds no dates, or the names of the parts that replace it; None if there are no
+        dates.
     kinds : tuple of str
         Kind of each column of the table that this was learned from; empty if it was no table. Part of learning only:
         not compared and not stored.
+    spans : tuple of (Span or None)
+        Dates of each column that this was learned from. Part of learning only.
     """
 
     n_features: int
@@ -71,12 +87,17 @@ class Encoder:
     integer_categories: frozenset[int] = frozenset()
     sparse: bool = False
     rules: InputRules = field(default_factory=InputRules)
+    ordinal: frozenset[int] = frozenset()
+    dates: tuple[Parts | None, ...] | None = None
     kinds: tuple[Kind, ...] = field(default=(), compare=False, repr=False)
+    spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
 
     # --- learning --------------------------------------------------------------------------------------------------
 
     @classmethod
-    def learn(cls, X: ArrayLike, rules: InputRules | None = None, like: Encoder | None = None) -> Encoder:
+    def learn(
+        cls, X: ArrayLike, rules: InputRules | None = None, like: Encoder | None = None, *, use_order: bool = True
+    ) -> Encoder:
         """Learn the features of a training set, or of a part of it.
 
         Parameters
@@ -86,28 +107,43 @@ class Encoder:
         rules : InputRules, optional
             What is accepted.
         like : Encoder, optional
-            Encoder of a model that is to be continued, whose categories are kept.
+            Encoder of a model that is to be continued, whose categories and parts of dates are kept.
+        use_order : bool, default=True
+            Whether ordered categories are numbers; if not, they are categories like others.
         """
         rules = rules or InputRules()
         table = as_table(X)
         if table is None:
             return cls(_n_columns(X), sparse=sparse.issparse(X), rules=rules)
-        known = None if like is None else like.categories
         for name in table.feature_names or ():
-            _check_unicode(name, f"The name of column {name!r}")
+            check_unicode(name, f"The name of column {name!r}")
         kinds = tuple(kind_of(name, column) for name, column in table)
-        if known is not None and len(known) == len(kinds):
-            categories, integer = known, like.integer_categories  # type: ignore[union-attr]
+        if not use_order:
+            kinds = tuple("category" if kind == "ordinal" else kind for kind in kinds)
+        like = like if like is not None and like.n_features == len(kinds) else None
+        if like is not None and like.categories is not None:
+            categories: Categories = like.categories
+            integer, ordinal = like.integer_categories, like.ordinal
         else:
-            categories, integer = _learn_categories(table, kinds)
-        return cls(
+            categories, integer = learn_categories(table, kinds)
+            ordinal = frozenset(j for j, kind in enumerate(kinds) if kind == "ordinal")
+        spans = tuple(
+            Span.of(instants(column)) if kind == "date" else None
+            for column, kind in zip(table.columns, kinds, strict=True)
+        )
+        encoder = cls(
             len(kinds),
             table.feature_names,
             categories if any(texts is not None for texts in categories) else None,
             integer,
             rules=rules,
+            ordinal=ordinal,
+            dates=_parts(spans) if like is None or like.dates is None else like.dates,
             kinds=kinds,
+            spans=spans,
         )
+        encoder.check_new_names()
+        return encoder
 
     @property
     def form(self) -> str:
@@ -131,24 +167,52 @@ class Encoder:
                 )
         if len(parts) == 1 or not first.kinds:
             return first
-        merged: list[tuple[str, ...] | None] = []
-        integer = set()
+        categories: list[tuple[str, ...] | None] = []
+        spans: list[Span | None] = []
+        kinds: list[Kind] = []
+        integer, ordinal = set(), set()
         for j in range(first.n_features):
-            kinds = {other.kinds[j] for other in parts} - {"empty"}
-            if len(kinds) > 1:
-                name = j if first.feature_names is None else first.feature_names[j]
-                raise ValueError(f"Column {name!r} is numeric in some partitions and categorical in others.")
+            kind = first.merged_kind(j, [other.kinds[j] for other in parts])
+            kinds.append(kind)
             found = [other.categories[j] or () if other.categories else () for other in parts]
-            merged.append(tuple(sorted({text for texts in found for text in texts})) if "category" in kinds else None)
+            dates = [span for other in parts if (span := other.spans[j]) is not None]
+            spans.append(Span.merge(dates) if dates else None)
+            if kind == "ordinal":
+                categories.append(first.merged_order(j, {texts for texts in found if texts}))
+                ordinal.add(j)
+            else:
+                texts = sorted({text for texts in found for text in texts})
+                categories.append(tuple(texts) if kind == "category" else None)
             filled = [j in other.integer_categories for other, texts in zip(parts, found, strict=True) if texts]
             if filled and all(filled):
                 integer.add(j)
         return replace(
             first,
-            categories=tuple(merged) if any(texts is not None for texts in merged) else None,
+            categories=tuple(categories) if any(texts is not None for texts in categories) else None,
             integer_categories=frozenset(integer),
-            kinds=tuple(_merged_kind(other.kinds[j] for other in parts) for j in range(first.n_features)),
+            ordinal=frozenset(ordinal),
+            dates=_parts(spans),
+            kinds=tuple(kinds),
+            spans=tuple(spans),
         )
+
+    def merged_kind(self, j: int, kinds: Sequence[Kind]) -> Kind:
+        """Return the kind that a column has in all partitions."""
+        found = [kind for kind in _NAMED if kind in kinds]
+        if len(found) > 1:
+            one, other = (_NAMED[kind] for kind in found[:2])
+            raise ValueError(f"Column {self.column_name(j)!r} is {one} in some partitions and {other} in others.")
+        return found[0] if found else "empty"
+
+    def merged_order(self, j: int, orders: set[tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the order of the categories of a column, which must be the same in all partitions."""
+        if len(orders) > 1:
+            one, other = (list(order) for order in sorted(orders)[:2])
+            raise ValueError(
+                f"Column {self.column_name(j)!r} has the ordered categories {one} in some partitions and {other} in "
+                "others; declare the same categories in the same order."
+            )
+        return orders.pop() if orders else ()
 
     def has_same_features(self, other: Encoder) -> bool:
         """Whether two partitions agree in form, number and names of their features."""
@@ -156,28 +220,46 @@ class Encoder:
 
     # --- what it says ------------------------------------------------------------------------------------------------
 
-    @property
-    def categorical(self) -> BoolArray | None:
-        """Which features are categorical, or None if none is."""
-        return None if self.categories is None else np.array([texts is not None for texts in self.categories])
+    @cached_property
+    def features(self) -> ModelFeatures:
+        """The features that the trees split on."""
+        parts: list[Parts | None] = list(self.dates or (None,) * self.n_features)
+        known = self.categories
+        for j in self.ordinal:
+            parts[j] = (ORDER,)
+        if known is not None and self.ordinal:
+            known = tuple(None if j in self.ordinal else texts for j, texts in enumerate(known))
+        nominal = known if known is not None and any(texts is not None for texts in known) else None
+        return ModelFeatures(tuple(parts), self.feature_names, nominal)
 
     @property
-    def max_categories(self) -> int:
-        """Largest number of categories of a feature."""
-        return max((len(texts) for texts in self.categories or () if texts is not None), default=0)
+    def column_kinds(self) -> tuple[Kind, ...]:
+        """Kind of each column of X: "number", "category", "ordinal" or "date"."""
+        dates, known = self.dates or (None,) * self.n_features, self.categories or (None,) * self.n_features
+        return tuple(
+            "date" if dates[j] else "ordinal" if j in self.ordinal else "number" if known[j] is None else "category"
+            for j in range(self.n_features)
+        )
 
     @property
-    def tables(self) -> list[list[str] | npt.NDArray[np.int64] | None] | None:
-        """Categories of each feature as XGBoost stores them; integers as such."""
-        if self.categories is None:
-            return None
-        tables: list[list[str] | npt.NDArray[np.int64] | None] = [
-            None if texts is None else list(texts) for texts in self.categories
-        ]
-        for j in self.integer_categories:
-            if self.categories[j]:
-                tables[j] = np.array(self.categories[j], dtype=np.int64)
-        return tables
+    def integer_features(self) -> frozenset[int]:
+        """Positions of the features whose categories are integers."""
+        return frozenset(self.features.positions(self.integer_categories - self.ordinal))
+
+    def check_new_names(self) -> None:
+        """Raise ValueError if a part of a column has the name of another column."""
+        if self.feature_names is None or not (self.ordinal or self.dates):
+            return
+        for column, parts in zip(self.feature_names, self.features.parts, strict=True):
+            for name in (name_of(column, part) for part in parts or ()):
+                if name in self.feature_names:
+                    raise ValueError(
+                        f"Column {name!r} has the name of a feature that is made of column {column!r}; rename it."
+                    )
+
+    def column_name(self, j: int) -> Hashable:
+        """Name of a column of X, or its position if it has none."""
+        return j if self.feature_names is None else self.feature_names[j]
 
     @cached_property
     def _codes(self) -> list[dict[str, int] | None]:
@@ -202,12 +284,10 @@ class Encoder:
         min_samples : int, default=1
             Least number of samples.
         """
-        table = as_table(X, objects=self.categories is not None)
-        if table is None and self.categories is not None:
-            raise TypeError(
-                f"X is a {type(X).__name__} without strings but the model was fitted on data with categorical columns; "
-                "pass a table with the same columns, or an array with the same strings."
-            )
+        needs_table = self.categories is not None or self.dates is not None
+        table = as_table(X, objects=needs_table)
+        if table is None and needs_table:
+            raise TypeError(self._array_refused(X))
         self._check_names(None if table is None else table.feature_names, owner)
         checks: dict[str, Any] = {
             "ensure_all_finite": ("allow-nan" if self.rules.allow_nan else True) if check_finite else False,
@@ -224,6 +304,18 @@ class Encoder:
                 self._check_width(matrix.shape[1], owner)
         return self._as_in_training(matrix)
 
+    def _array_refused(self, X: ArrayLike) -> str:
+        if self.categories is not None:
+            return (
+                f"X is a {type(X).__name__} without strings but the model was fitted on data with categorical columns; "
+                "pass a table with the same columns, or an array with the same strings."
+            )
+        column = self.column_kinds.index("date")
+        return (
+            f"X is a {type(X).__name__} without dates but the model was fitted on data with dates in column "
+            f"{self.column_name(column)!r}; pass a table with the same columns, or an array with the same dates."
+        )
+
     def _encode_array(self, X: ArrayLike, checks: dict[str, Any]) -> Matrix:
         _refuse_other_types(X)
         accepted = "csr" if self.rules.allow_sparse else False
@@ -231,10 +323,13 @@ class Encoder:
         return check_array(X, accept_sparse=accepted, dtype=types, **checks)
 
     def _encode_table(self, table: Table) -> FloatArray:
-        matrix = np.empty((table.n_rows, self.n_features), dtype=self.rules.dtype)
-        for j, ((name, column), known) in enumerate(zip(table, self._codes, strict=True)):
+        matrix = np.empty((table.n_rows, self.features.n), dtype=self.rules.dtype)
+        dates, kinds, place = self.dates or (None,) * self.n_features, self.column_kinds, 0
+        for (name, column), known, parts, kind in zip(table, self._codes, dates, kinds, strict=True):
+            width = 1 if parts is None else len(parts)
             with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite
-                matrix[:, j] = _encode_column(name, column, known)
+                matrix[:, place : place + width] = _encode_column(name, column, kind, known, parts)
+            place += width
         return matrix
 
     def _as_in_training(self, matrix: Matrix) -> Matrix:
@@ -272,8 +367,9 @@ class Encoder:
         raise ValueError(_names_differ(names, expected))
 
 
-def _merged_kind(kinds: Any) -> Kind:
-    return next((kind for kind in kinds if kind != "empty"), "empty")
+def _parts(spans: Sequence[Span | None]) -> tuple[Parts | None, ...] | None:
+    """Return the parts of the dates in each column; None without dates."""
+    return tuple(None if span is None else span.parts for span in spans) if any(spans) else None
 
 
 def _described(part: Encoder) -> str:
@@ -316,10 +412,10 @@ def _refuse_other_types(X: ArrayLike) -> None:
         raise TypeError("X is a masked array, whose mask would be ignored; pass X.filled(np.nan): NaN is missing.")
     dtype = getattr(X, "dtype", None)
     kind = dtype.kind if isinstance(dtype, np.dtype) else ""
-    if kind and kind in "mM":
+    if kind == "m":
         raise TypeError(
-            f"X has dtype {dtype}; dates and durations are not features. Convert them to numbers first, such as days "
-            "since a reference date, with NaN for missing ones."
+            f"X has dtype {dtype}; durations are not features. Convert them to numbers first, such as hours, with NaN "
+            "for missing ones."
         )
     if kind and kind in "SV":
         raise ValueError(
@@ -327,68 +423,23 @@ def _refuse_other_types(X: ArrayLike) -> None:
         )
 
 
-# --- categories ------------------------------------------------------------------------------------------------------
-
-
-def _learn_categories(
-    table: Table, kinds: tuple[Kind, ...]
-) -> tuple[tuple[tuple[str, ...] | None, ...], frozenset[int]]:
-    categories: list[tuple[str, ...] | None] = []
-    integer = set()
-    for j, ((name, column), kind) in enumerate(zip(table, kinds, strict=True)):
-        if kind != "category":
-            categories.append(None)
-            continue
-        levels, codes = factorize(column)
-        texts = _texts(name, levels)
-        seen = np.unique(codes[codes >= 0])
-        for i in seen:
-            _check_unicode(texts[i], f"The category {texts[i]!r} of column {name!r}")
-        categories.append(tuple(sorted(texts[i] for i in seen)))
-        if len(seen) and all(_is_integer(levels[i]) for i in seen):
-            integer.add(j)
-    return tuple(categories), frozenset(integer)
-
-
-def _encode_column(name: Hashable, column: Series, codes: dict[str, int] | None) -> FloatArray | float:
-    kind = kind_of(name, column)
-    if kind == "empty":
+def _encode_column(
+    name: Hashable, column: Series, then: Kind, codes: dict[str, int] | None, parts: Parts | None
+) -> FloatArray | float:
+    """Return the features of a column, of shape (n, 1) or (n, n_parts)."""
+    now = kind_of(name, column)
+    if now == "empty":
         return np.nan
-    if kind == "number":
+    if now == "number":
         values = numbers(column)
-        if codes is None or np.isnan(values).all():  # pandas gives a column without values a numeric type
-            return values
-    if (kind == "category") != (codes is not None):
-        now, then = ("categorical", "numeric") if codes is None else ("numeric", "categorical")
-        raise ValueError(f"Column {name!r} is {now} but was {then} in fit; convert it to the type it had then.")
-    levels, positions = factorize(column)
-    table = np.array([(codes or {}).get(text, np.nan) for text in _texts(name, levels)] + [np.nan])
-    return np.asarray(table[positions])  # a missing value has position -1, the last entry
-
-
-def _texts(name: Hashable, levels: list[Any]) -> list[str]:
-    """Text of each category of a column, by which categories are the same in every table library."""
-    by_text: dict[str, Any] = {}
-    for level in levels:
-        other = by_text.setdefault(_text(level), level)
-        if other is not level:
-            raise ValueError(
-                f"Column {name!r} has the categories {other!r} and {level!r}, which are both written {_text(level)!r}; "
-                "use one type for all categories of a column."
-            )
-    return list(by_text)
-
-
-def _text(value: Any) -> str:
-    """Text of a category; 1.0 is 1, because a missing value turns integers into floats."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _check_unicode(text: str, what: str) -> None:
-    """Reject halves of surrogate pairs, which no file, table library or language of an export can hold."""
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(f"{what} is not valid Unicode: it has a lone surrogate, as undecodable bytes give; rename it.")
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
+        if then == "number" or np.isnan(values).all():  # pandas gives a column without values a numeric type
+            return values[:, None]
+    if now == "date" and parts is not None:
+        return date_parts(instants(column), parts)
+    if codes is None or now not in {"category", "ordinal"}:
+        if now == "date" and np.isnat(instants(column)).all():
+            return np.nan
+        raise ValueError(
+            f"Column {name!r} is {_NAMED[now]} but was {_NAMED[then]} in fit; convert it to the type it had then."
+        )
+    return codes_of(name, *factorize(column), codes)[:, None]

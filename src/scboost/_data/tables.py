@@ -2,12 +2,13 @@
 
 A table becomes a :class:`Table`: column names and narwhals series. Everything that narwhals does not know but that
 exports the Arrow C stream (PyArrow record batches and readers, DuckDB relations) is read through PyArrow. What remains
-specific to a library is how a column becomes numbers or category codes, three functions at the end of this module. An
-array or list that holds strings is a table without column names.
+specific to a library is how a column becomes numbers, instants or category codes, the functions at the end of this
+module. An array or list that holds strings or dates is a table without column names.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-Kind = Literal["number", "category", "empty"]
-"""Kind of a column: numeric or boolean, categorical, or without any value and type."""
+Kind = Literal["number", "category", "ordinal", "date", "empty"]
+"""Kind of a column: numeric or boolean, categorical, ordered categorical, dates, or without any value and type."""
 
-Series: TypeAlias = "nw.Series[Any] | npt.NDArray[np.object_]"
+Series: TypeAlias = "nw.Series[Any] | npt.NDArray[np.object_] | npt.NDArray[np.datetime64]"
 FloatArray = npt.NDArray[np.floating]
+_DATES = dt.date | np.datetime64  # a datetime, a pandas.Timestamp and pandas.NaT are dates, too
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,14 @@ def materialize(X: Any) -> Any:
 
 
 def as_table(X: Any, *, objects: bool = False) -> Table | None:
-    """Return the columns of a table or of an array with strings; None for other arrays, sparse matrices and lists.
+    """Return the columns of a table or of an array with strings or dates; None for anything else.
 
     Parameters
     ----------
     X : any
         What the user gave.
     objects : bool, default=False
-        Whether an array of objects is a table even if none of them is a string.
+        Whether an array of objects is a table even if none of them is a string or a date.
 
     Raises
     ------
@@ -112,18 +114,20 @@ def as_table(X: Any, *, objects: bool = False) -> Table | None:
 
 
 def _of_array(X: npt.NDArray[Any] | list[Any] | tuple[Any, ...], *, objects: bool) -> Table | None:
-    """Columns of an array or list with strings or, if allowed, with any other objects; else None."""
+    """Columns of an array or list with strings, dates or, if allowed, with any other objects; else None."""
     if isinstance(X, np.ma.MaskedArray):
         return None
     if not isinstance(X, np.ndarray):
         try:
             kind = np.asarray(X).dtype.kind
-            X = np.asarray(X, dtype=object) if kind in "OUT" else np.empty(0)
+            X = np.asarray(X, dtype=object) if kind in "OUT" else np.asarray(X) if kind == "M" else np.empty(0)
         except ValueError:  # rows of several lengths
             return None
-    if X.ndim != 2 or X.dtype.kind not in "OUT":
+    if X.ndim != 2 or X.dtype.kind not in "OUTM":
         return None
-    if X.dtype.kind == "O" and not objects and not any(isinstance(value, str) for value in X.flat):
+    if X.dtype.kind == "M":
+        return Table(tuple(range(X.shape[1])), tuple(X.T), len(X))
+    if X.dtype.kind == "O" and not objects and not any(isinstance(value, str | _DATES) for value in X.flat):
         return None
     if X.dtype.kind != "O":
         _refuse_numbers_as_strings(X)
@@ -156,31 +160,30 @@ def _of_pandas(column: Any) -> nw.Series[Any]:
 
 
 def kind_of(name: Hashable, column: Series) -> Kind:
-    """Whether a column holds numbers, categories or nothing at all.
+    """Whether a column holds numbers, categories, dates or nothing at all.
 
     Raises
     ------
     TypeError
-        If it holds anything else, such as dates or lists.
+        If it holds anything else, such as durations or lists.
     """
     if isinstance(column, np.ndarray):
-        return _kind_of_objects(name, column)
+        return "date" if column.dtype.kind == "M" else _kind_of_objects(name, column.astype(object, copy=False))
     native = column.to_native()
     if column.implementation.is_pandas_like():
         kind, dtype = _pandas_kind(native, column.dtype), native.dtype
     else:
         dtype = native.type if column.implementation.is_pyarrow() else native.dtype
-        kind = "empty" if str(dtype).lower() == "null" else _narwhals_kind(column.dtype)
+        kind = "empty" if str(dtype).lower() == "null" else _narwhals_kind(column.dtype, dtype)
     if kind is None:
-        if _is_temporal(column):
+        if _is_span(column):
             raise TypeError(
-                f"Column {name!r} has type {dtype}: dates or times are not features. Replace it by numbers "
-                "such as the year, the month, the day of the week and the days since a reference date (in "
-                f"pandas X[{name!r}].dt.year, .dt.month, .dt.dayofweek), or leave it out."
+                f"Column {name!r} has type {dtype}: durations and times of day are not features. Convert it to a "
+                f"number such as hours (in pandas X[{name!r}] / pd.Timedelta(hours=1) for durations), or leave it out."
             )
         raise TypeError(
-            f"Column {name!r} has type {dtype} and values that are neither numbers, booleans, strings nor categories; "
-            "convert it to one of these, or leave it out."
+            f"Column {name!r} has type {dtype} and values that are neither numbers, booleans, dates, strings nor "
+            "categories; convert it to one of these, or leave it out."
         )
     return kind
 
@@ -191,12 +194,14 @@ def _kind_of_objects(name: Hashable, column: npt.NDArray[np.object_]) -> Kind:
         return "empty"
     if all(isinstance(value, str) for value in values):
         return "category"
+    if all(isinstance(value, _DATES) for value in values):
+        return "date"
     odd = next((value for value in values if not isinstance(value, Real | Decimal | np.bool_)), None)
     if odd is None:
         return "number"
     raise TypeError(
         f"Column {name!r} has the value {odd!r:.60} of type {type(odd).__name__} among others; a column must hold "
-        "either numbers and booleans or strings."
+        "either numbers and booleans, strings, or dates."
     )
 
 
@@ -206,34 +211,49 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
 
 
-def _is_temporal(column: nw.Series[Any]) -> bool:
-    if column.dtype in (nw.Date, nw.Datetime, nw.Duration, nw.Time):
+def _is_span(column: nw.Series[Any]) -> bool:
+    """Whether a column holds durations or times of day."""
+    if column.dtype in (nw.Duration, nw.Time):
         return True
     native = column.to_native()
-    if not (column.implementation.is_pandas_like() and getattr(native.dtype, "kind", "") == "O"):
-        return False
+    return column.implementation.is_pandas_like() and _inferred(native) in {"time", "timedelta", "timedelta64"}
+
+
+def _inferred(column: Any) -> str:
+    """Type of the objects in a column of pandas; empty if it holds no objects."""
+    if not (isinstance(column.dtype, np.dtype) and column.dtype.kind == "O"):
+        return ""
     from pandas.api.types import infer_dtype
 
-    return infer_dtype(native, skipna=True) in {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64"}
+    return str(infer_dtype(column, skipna=True))
 
 
-def _narwhals_kind(dtype: Any) -> Kind | None:
+def _narwhals_kind(dtype: Any, native: Any) -> Kind | None:
     if dtype.is_numeric() or dtype == nw.Boolean:
         return "number"
-    return "category" if dtype in (nw.Categorical, nw.Enum, nw.String) else None
+    if dtype in (nw.Date, nw.Datetime):
+        return "date"
+    return _category(native) if dtype in (nw.Categorical, nw.Enum, nw.String) else None
 
 
 def _pandas_kind(column: Any, dtype: Any) -> Kind | None:
-    if not (isinstance(column.dtype, np.dtype) and column.dtype.kind == "O"):
+    inferred = _inferred(column)
+    if not inferred:
         if dtype in (nw.Categorical, nw.Enum, nw.String):
-            return "category"
+            return _category(column.dtype)
+        if dtype == nw.Datetime:
+            return "date"
         return "number" if column.dtype.kind in "biuf" else None
-    from pandas.api.types import infer_dtype
-
-    inferred = infer_dtype(column, skipna=True)
     if inferred in {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}:
         return "number"
+    if inferred in {"date", "datetime", "datetime64"}:
+        return "date"
     return {"string": "category", "empty": "empty"}.get(inferred)  # type: ignore[return-value]
+
+
+def _category(dtype: Any) -> Kind:
+    """Kind of a categorical column: ordered categories of pandas and Arrow are ordinal."""
+    return "ordinal" if getattr(dtype, "ordered", False) else "category"
 
 
 # --- values, by library ----------------------------------------------------------------------------------------------
@@ -251,6 +271,49 @@ def numbers(column: Series) -> FloatArray:
     return np.asarray(native.cast("float64", safe=False).to_numpy())
 
 
+def instants(column: Series) -> npt.NDArray[np.datetime64]:
+    """Values of a column of dates in microseconds; those with a time zone in UTC, missing ones NaT."""
+    if isinstance(column, np.ndarray):
+        return column.astype("datetime64[us]") if column.dtype.kind == "M" else _instants_of_objects(column)
+    native = column.to_native()
+    if column.implementation.is_pandas_like():
+        if native.dtype.kind == "O":
+            return _instants_of_objects(native.to_numpy())
+        zoned = getattr(native.dtype, "tz", None) is not None
+        plain = native.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else native
+        return np.asarray(plain.to_numpy(), dtype="datetime64[us]")
+    if column.implementation.is_polars():
+        import polars as pl
+
+        if getattr(native.dtype, "time_zone", None) is not None:
+            native = native.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return np.asarray(native.cast(pl.Datetime("us")).to_numpy(), dtype="datetime64[us]")
+    import pyarrow as pa
+
+    return np.asarray(native.cast(pa.timestamp("us"), safe=False).to_numpy(), dtype="datetime64[us]")
+
+
+def _instants_of_objects(values: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
+    found = np.full(len(values), np.datetime64("NaT", "us"))
+    for i, value in enumerate(values):
+        if is_missing(value):
+            continue
+        zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
+        found[i] = np.datetime64(value.astimezone(dt.timezone.utc).replace(tzinfo=None) if zoned else value, "us")
+    return found
+
+
+def ordered_levels(column: Series) -> list[Any]:
+    """Categories of an ordered categorical column in their order, those without a row included."""
+    if isinstance(column, np.ndarray):
+        raise TypeError("an array has no ordered categories")
+    native = column.to_native()
+    if column.implementation.is_pandas_like():
+        return list(native.cat.categories)
+    chunks = native.unify_dictionaries().chunks
+    return chunks[0].dictionary.to_pylist() if chunks else []
+
+
 def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
     """Distinct values of a categorical column, and the position of each row's value among them (-1 if missing)."""
     if isinstance(column, np.ndarray):
@@ -259,7 +322,7 @@ def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
     if column.implementation.is_pandas_like():
         factor = native.astype("category").cat
         levels, codes = list(factor.categories), factor.codes.to_numpy().astype(np.intp)
-        return (levels, codes) if column.dtype == nw.Categorical else _without_merged(native, levels, codes)
+        return (levels, codes) if hasattr(native, "cat") else _without_merged(native, levels, codes)
     if column.implementation.is_polars():
         return _factorize_polars(native)
     return _factorize_arrow(native)

@@ -275,6 +275,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return np.array(names, dtype=object)
 
     @property
+    def model_feature_names_(self) -> npt.NDArray[Any]:
+        """Names of the features that the trees split on: those of X, with each date replaced by its parts."""
+        names = self._optional("model_feature_names_", self._fitted.encoder.features.names)
+        return np.array(names, dtype=object)
+
+    @property
     def n_estimators_(self) -> int:
         """Number of boosting rounds in use."""
         return self._fitted.n_rounds
@@ -330,7 +336,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     @property
     def selected_features_(self) -> IntArray:
         """Positions of the features that trees may use, if some were excluded."""
-        return np.array(self._optional("selected_features_", self._fitted.selection.features or None), dtype=np.intp)
+        return np.array(self._optional("selected_features_", self._fitted.selected_features or None), dtype=np.intp)
 
     @property
     def categorical_splits_(self) -> str:
@@ -422,7 +428,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         -------
         xgboost.XGBClassifier or xgboost.XGBRegressor
             With the same predictions up to float32 precision. The classifier's labels are positions in ``classes_``.
-            Several quantiles are not sorted.
+            Several quantiles are not sorted. If X has dates or ordered categories, it takes
+            ``encode_features(model, X)`` instead of X.
 
         Examples
         --------
@@ -560,7 +567,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         Returns
         -------
         ndarray of shape (n_samples, n_features + 1), or (n_samples, n_classes, n_features + 1) for several classes
-            The last entry is the expected raw score; the sum over the last axis is the raw score.
+            The last entry is the expected raw score; the sum over the last axis is the raw score. The value of a date
+            is the sum of the values of its parts.
         """
         return self._fitted.shap_values(X, self._n_threads())
 

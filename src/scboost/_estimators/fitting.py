@@ -24,8 +24,10 @@ from scboost._core.spec import Facts, FitSpec, Strategy, resolve
 from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
 from scboost._data.batches import OpenBatches, opened
+from scboost._data.drift import warn_of_drift
 from scboost._data.encoder import Encoder, InputRules
 from scboost._data.folds import class_counts
+from scboost._data.identifiers import warn_of_identifiers
 from scboost._data.samples import Samples
 from scboost._data.validation import check_size, target_vector
 from scboost._engine.factory import engine_name
@@ -187,9 +189,13 @@ class FitMixin(ABC):
             strategy = self._check(given, parameters, communicator)
             given = given.without_weightless(communicator)
         encoder, target = self._learn(given, context)
+        if communicator.size == 1:
+            warn_of_identifiers(given.X, encoder)
+            if strategy.selects_rounds and isinstance(parameters.cv, str) and target.has_one_number:
+                warn_of_drift(given.X, target.samples.y, encoder)
         target = _with_usable_weights(target, parameters, communicator)
         _check_start(target, parameters, communicator)
-        if parameters.n_jobs is None and target.samples.count(communicator) * encoder.n_features < _SERIAL_CELLS:
+        if parameters.n_jobs is None and target.samples.count(communicator) * encoder.features.n < _SERIAL_CELLS:
             parameters, context = replace(parameters, n_jobs=1), replace(context, threads=Threads())
         engine = self._engine_name(given, context)
         if engine == "native":
@@ -308,10 +314,10 @@ class FitMixin(ABC):
         """Resolve everything that depends on the data."""
         samples, loss, communicator = target.samples, target.loss, context.communicator
         facts = Facts(
-            n_features=encoder.n_features,
+            n_features=encoder.features.n,
             total_weight=samples.total_weight(communicator),
             effective_size=samples.effective_size(communicator),
-            max_categories=encoder.max_categories,
+            max_categories=encoder.features.max_categories,
             rarest_class=_rarest_class(samples, loss, communicator),
         )
         scoring, learner = parameters.early_stopping_metric, parameters.estimator
@@ -322,7 +328,7 @@ class FitMixin(ABC):
             facts,
             seed,
             new_ensemble=functools.partial(new_ensemble, encoder, loss, of_trees=learner is None),
-            categorical=encoder.categorical,
+            categorical=encoder.features.categorical,
             monotone=monotone_signs(parameters.monotone_constraints, encoder),
             interactions=interaction_groups(parameters.interaction_constraints, encoder),
             make_learner=None
@@ -466,7 +472,7 @@ def _fitted_model(
     if trained is None:
         return model
     splits: Literal["one-vs-rest", "subset"] | None = None
-    if encoder.categories is not None:
+    if encoder.features.categories is not None:
         splits = "subset" if training.options.subset_splits else "one-vs-rest"
     selection = Selection(trained.selection_log, training.options.features, splits)
     return replace(model, n_rounds=trained.n_rounds, selection=selection, weighting_result=trained.weights)

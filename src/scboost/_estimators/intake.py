@@ -40,6 +40,11 @@ class Target:
     classes: npt.NDArray[Any] | None = None
     class_weights: FloatArray | None = None
 
+    @property
+    def has_one_number(self) -> bool:
+        """Whether the target of a sample is one number: a value, or one of two classes."""
+        return self.loss.task in {"regression", "distribution"} and self.samples.y.ndim == 1 and self.loss.n_classes < 3
+
 
 def learn_features(
     X: ArrayLike, rules: InputRules, like: Encoder | None, owner: str, communicator: Communicator
@@ -53,7 +58,7 @@ def learn_features(
     rules : InputRules
         What is accepted.
     like : Encoder or None
-        Encoder of a model that is to be continued, whose categories are kept.
+        Encoder of a model that is to be continued, whose categories and parts of dates are kept.
     owner : str
         Name of the estimator, for messages.
     communicator : Communicator
@@ -144,10 +149,10 @@ def used_groups(groups: ArrayLike, n_samples: int, sample_weight: ArrayLike | No
 
 
 def monotone_signs(given: Any, encoder: Encoder) -> tuple[int, ...] | None:
-    """Return -1, 0 or 1 for each feature; None without constraints."""
+    """Return -1, 0 or 1 for each feature that the trees split on; None without constraints."""
     if given is None:
         return None
-    n_columns, names, categorical = encoder.n_features, encoder.feature_names, encoder.categorical
+    n_columns, names, kinds = encoder.n_features, encoder.feature_names, encoder.column_kinds
     if isinstance(given, Mapping):
         positions = _positions(names, "monotone_constraints")
         unknown = [key for key in given if key not in positions]
@@ -162,13 +167,20 @@ def monotone_signs(given: Any, encoder: Encoder) -> tuple[int, ...] | None:
         raise ValueError(
             f"monotone_constraints must give -1, 0 or 1 for each of the {n_columns} columns, got {given!r}."
         )
-    if categorical is not None and (bad := np.flatnonzero((signs != 0) & categorical)).size:
-        raise ValueError(f"monotone_constraints on categorical column {int(bad[0])}: categories have no order.")
-    return tuple(int(s) for s in signs)
+    for j in np.flatnonzero(signs):
+        name = int(j) if names is None else names[j]
+        if kinds[j] == "category":
+            raise ValueError(f"monotone_constraints on categorical column {name!r}: categories have no order.")
+        if kinds[j] == "date":
+            raise ValueError(
+                f"monotone_constraints on column {name!r} of dates, whose month, weekday and other parts are not "
+                "monotone in time; pass it as a number such as days since a reference date."
+            )
+    return tuple(int(s) for s in signs[encoder.features.sources])
 
 
 def interaction_groups(given: Any, encoder: Encoder) -> list[list[int]] | None:
-    """Return groups of feature indices; None without constraints."""
+    """Return groups of indices of the features that the trees split on; None without constraints."""
     if given is None:
         return None
     n_columns, names = encoder.n_features, encoder.feature_names
@@ -188,7 +200,7 @@ def interaction_groups(given: Any, encoder: Encoder) -> list[list[int]] | None:
             raise ValueError(
                 f"interaction_constraints must hold column numbers from 0 to {n_columns - 1}, got {group!r}."
             )
-    return groups
+    return groups if encoder.dates is None else [encoder.features.positions(group) for group in groups]
 
 
 def _positions(names: Sequence[Any] | None, parameter: str) -> dict[Any, int]:

@@ -220,7 +220,7 @@ ATTRIBUTES = """\
     weighting_result_ : Weights
         Tree weights with their optimality gap, if ``weighting`` was requested.
     feature_importances_ : ndarray of shape (n_features,)
-        Fraction of the total gain due to each feature. Split counts are
+        Fraction of the total gain due to each feature, that of a date being the sum over its parts. Split counts are
         ``get_booster().get_score(importance_type="weight")``; see :func:`sklearn.inspection.permutation_importance` for
         the importance on held-out data.
     target_name_ : str
@@ -229,6 +229,9 @@ ATTRIBUTES = """\
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if X had them.
+    model_feature_names_ : ndarray of shape (n_model_features,)
+        Names of the features that the trees split on, if X had feature names: the same, but a date "sold" is replaced
+        by its parts "sold: year", "sold: month" and so on, and an ordered categorical feature "size" by "size: order".
 """
 
 

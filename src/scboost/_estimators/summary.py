@@ -41,8 +41,8 @@ def selected_settings(model: FittedModel, parameters: Mapping[str, Any]) -> Sett
         settings.append(("tree shape", model.tree_shape, reason))
     if selected and parameters["projection_strength"] == "auto" and model.projection_strength is not None:
         settings.append(("projection strength", f"{model.projection_strength:g}", reason))
-    if model.selection.features:
-        n, d = len(model.selection.features), model.encoder.n_features
+    if model.selected_features:
+        n, d = len(model.selected_features), model.encoder.n_features
         settings.append(("features", f"{n} of {d}", "leaving out the others lowers the cross-validation loss"))
     splits = model.selection.categorical_splits
     if splits is not None and parameters["categorical_splits"] == "auto":

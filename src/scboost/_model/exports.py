@@ -33,19 +33,20 @@ def to_xgboost(model: FittedModel, n_jobs: int | None) -> xgboost.XGBClassifier 
 
 
 def encode_features(model: HasFittedModel, X: ArrayLike) -> Any:
-    """Rows as exported trees read them, where these do not know categories by name.
+    """Encode samples as exported trees read them: categories and dates as numbers.
 
     Parameters
     ----------
     model : SCBoostClassifier or SCBoostRegressor
         Fitted.
     X : array-like, sparse matrix or table of shape (n_samples, n_features)
-        Rows as the model takes them.
+        Samples as the model takes them.
 
     Returns
     -------
-    ndarray of float32 or CSR matrix of shape (n_samples, n_features)
-        Categories are numbers; NaN is missing, and so is what a sparse matrix does not store.
+    ndarray of float32 or CSR matrix of shape (n_samples, n_model_features)
+        Categories are numbers, and each date is replaced by its parts: the columns are those that
+        ``model.model_feature_names_`` names. NaN is missing, and so is what a sparse matrix does not store.
     """
     fitted = fitted_model(model, "encode_features")
     fitted.trees("encode_features")
@@ -90,9 +91,10 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The input ``X`` is float32 of shape (n, n_features), as :func:`encode_features` returns it: NaN is missing,
-        categories are integer codes. A classifier has the outputs ``label`` of shape (n,) and ``probabilities`` of
-        shape (n, n_classes); a regressor has ``prediction`` of shape (n,), or (n, n_quantiles) for several quantiles.
+        The input ``X`` is float32 of shape (n, n_model_features), as :func:`encode_features` returns it: NaN is
+        missing, categories are integer codes, dates are replaced by their parts. A classifier has the outputs
+        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes); a regressor has ``prediction`` of shape
+        (n,), or (n, n_quantiles) for several quantiles.
         A model of several targets has ``prediction``, or ``probabilities`` for labels, of shape (n, n_targets).
         Sums are computed in float32.
 
@@ -152,7 +154,7 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes,
         "scboost",
-        [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, fitted.encoder.n_features])],
+        [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, fitted.encoder.features.n])],
         outputs,
         [onnx.numpy_helper.from_array(value, name) for name, value in constants.items() if name in used],
     )

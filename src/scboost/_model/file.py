@@ -26,6 +26,7 @@ from scboost._data.encoder import Encoder
 from scboost._engine.interface import EngineName, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
+from scboost._model.columns import pack_columns, unpack_columns
 from scboost._model.conformal_state import pack_conformal, unpack_conformal
 from scboost._model.document import Document, leaves
 from scboost._model.fitted import FittedModel, Selection, new_ensemble
@@ -81,7 +82,7 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
         "scboost": __version__,
         "xgboost": installed_version(),
         "parameters": _pack_parameters(parameters),
-        "columns": _pack_categories(model.encoder),
+        "columns": pack_columns(model.encoder),
         "sparse": model.encoder.sparse,
         "loss": pack_loss(model.loss),
         "fitted": {name: pack(value, name) for name, value in _attributes(model).items() if value is not None},
@@ -159,13 +160,6 @@ def not_stored(parameters: Mapping[str, Any]) -> list[str]:
         except ValueError:
             names.append(name)
     return names
-
-
-def _pack_categories(encoder: Encoder) -> Any:
-    if encoder.categories is None:
-        return None
-    categories = [None if texts is None else list(texts) for texts in encoder.categories]
-    return {"categories": categories, "whole": sorted(encoder.integer_categories)}
 
 
 def pack_loss(loss: Loss) -> dict[str, Any]:
@@ -326,10 +320,9 @@ class _Reader:
             require(given == list(names or ()), "feature_names_in_ are not those of the native model")
         is_sparse = self._own["sparse"]
         require(isinstance(is_sparse, bool), "sparse is neither true nor false")
-        categories, integer = self._categories()
-        require(categories is None or len(categories) == d, f"there are not categories of {d} columns")
-        require(categories is None or not is_sparse, "sparse data have no categories")
-        return Encoder(d, names, categories, integer, sparse=is_sparse)
+        stored = self._own["columns"]
+        require(not is_sparse or stored is None, "sparse data have no categories")
+        return Encoder(d, names, sparse=is_sparse) if stored is None else unpack_columns(stored, d, names)
 
     def _ensemble(self, encoder: Encoder, loss: Loss) -> TreeEnsemble:
         own = self._own
@@ -383,22 +376,6 @@ class _Reader:
         if type(given).__name__ != name or _pack_own_parameters(given) != parameters:
             raise ModelFileError(f"was fitted with the loss {written}, got loss={given!r}.")
         return given
-
-    def _categories(self) -> tuple[tuple[tuple[str, ...] | None, ...] | None, frozenset[int]]:
-        stored = self._own["columns"]
-        if stored is None:
-            return None, frozenset()
-        categories: list[tuple[str, ...] | None] = []
-        for texts in stored["categories"]:
-            require(texts is None or isinstance(texts, list), "categories are not a list")
-            if texts is not None:
-                require(all(isinstance(text, str) for text in texts), "a category is not a text")
-                require(len(set(texts)) == len(texts), "a category comes twice")
-            categories.append(None if texts is None else tuple(texts))
-        whole = stored["whole"]
-        require(all(type(j) is int and 0 <= j < len(categories) for j in whole), "a column of numbers does not exist")
-        require(any(texts is not None for texts in categories), "there are column tables without categories")
-        return tuple(categories), frozenset(whole)
 
 
 _ATTRIBUTES = {
@@ -477,7 +454,7 @@ def _selection(fitted: dict[str, Any], encoder: Encoder) -> Selection:
         is_integer = isinstance(features, np.ndarray) and features.dtype.kind in "iu"
         require(is_integer, "selected_features_ are not positions")
         positions = tuple(features.ravel().tolist())
-        require(all(0 <= j < encoder.n_features for j in positions), "a selected feature does not exist")
+        require(all(0 <= j < encoder.features.n for j in positions), "a selected feature does not exist")
     splits = fitted.get("categorical_splits_")
     require(splits in (None, "one-vs-rest", "subset"), f"categorical_splits_ is {splits!r:.40}")
     return Selection(_checked_log(fitted.get("selection_log_", {})), positions, splits)

@@ -60,7 +60,7 @@ class Selection:
         "validation_loss" (or the score) of the fold models after each "round"; empty if the number of rounds was not
         selected.
     features : tuple of int
-        Positions of the selected features; empty for all.
+        Positions of the selected features among those of the trees; empty for all.
     categorical_splits : {"one-vs-rest", "subset"} or None
         How categorical features are split; None if there are none.
     """
@@ -272,8 +272,13 @@ class FittedModel:
         return self.trees("apply").leaf_nodes(self.encode(X), n_threads)
 
     def shap_values(self, X: ArrayLike, n_threads: int) -> Float64Array:
-        """Return exact TreeSHAP values, of shape (n, n_features + 1) or (n, n_outputs, n_features + 1)."""
+        """Return exact TreeSHAP values, of shape (n, n_features + 1) or (n, n_outputs, n_features + 1).
+
+        The values of the parts of a date are added up.
+        """
         values = np.asarray(self.trees("shap_values").explain(self.encode(X), n_threads), dtype=np.float64)
+        if self.encoder.dates is not None:
+            values = np.concatenate([self.encoder.features.by_column(values[..., :-1]), values[..., -1:]], axis=-1)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def learners(self) -> list[Any]:
@@ -290,10 +295,17 @@ class FittedModel:
 
     @property
     def feature_importances(self) -> Float64Array:
-        """Share of each feature in the total gain, of shape (n_features,)."""
+        """Share of each feature in the total gain, of shape (n_features,); of all parts of a date together."""
         gains = np.asarray(self.ensemble.gains(), dtype=np.float64)
+        if self.encoder.dates is not None:
+            gains = self.encoder.features.by_column(gains)
         total = gains.sum()
         return gains / total if total > 0 else gains
+
+    @property
+    def selected_features(self) -> tuple[int, ...]:
+        """Positions of the columns of X that trees may use at least a part of; empty for all."""
+        return tuple(np.unique(self.encoder.features.sources[list(self.selection.features)]).tolist())
 
     def with_tree_weights(self, kept: IntArray, weights: FloatArray, intercept: FloatArray) -> FittedModel:
         """Return the model reduced to some of its rounds, with other weights.
@@ -351,12 +363,13 @@ def new_ensemble(encoder: Encoder, loss: Loss, intercept: FloatArray, *, of_tree
         Whether the learners are XGBoost's trees.
     """
     if not of_trees:
-        return EstimatorEnsemble(encoder.n_features, intercept)
+        return EstimatorEnsemble(encoder.features.n, intercept)
+    names = encoder.features.names
     return TreeEnsemble(
-        encoder.n_features,
+        encoder.features.n,
         intercept,
         objective=loss.link.objective,
-        categorical=encoder.categorical,
-        feature_names=None if encoder.feature_names is None else list(encoder.feature_names),
-        tables=encoder.tables,
+        categorical=encoder.features.categorical,
+        feature_names=None if names is None else list(names),
+        tables=encoder.features.tables(encoder.integer_features),
     )

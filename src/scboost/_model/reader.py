@@ -29,7 +29,7 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
         "scboost",
         "other" if link == "log" else link,  # the names of TreeMatrix
         model.classes,
-        ensemble.n_features,
+        model.encoder.n_features,
     )
     if not isinstance(ensemble, TreeEnsemble):
         return by_learner

@@ -102,7 +102,7 @@ class Identity:
             weights=own[2],
             validation=() if validation is None else parts(validation),
             columns=(encoder.n_features, *(encoder.feature_names or ())),
-            categories=0 if encoder.categories is None else crc32(repr(encoder.categories).encode()),
+            categories=_categories_checksum(encoder),
             parameters=texts,
         )
 
@@ -115,8 +115,8 @@ class Identity:
             )
         if self.categories != now.categories:
             raise ValueError(
-                "The categories of X are not those of the fit to continue; pass the same data, or start anew with "
-                "warm_start=False or a clone."
+                "The categories of X are not those of the fit to continue, or the parts of its dates; pass the same "
+                "data, or start anew with warm_start=False or a clone."
             )
         for name, old in self.parameters.items():
             if now.parameters.get(name, old) != old:
@@ -132,6 +132,13 @@ class Identity:
                 f"warm_start=True goes on with the first fit and needs its samples, but {' and '.join(changed)} "
                 f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False, or a clone, to start anew."
             )
+
+
+def _categories_checksum(encoder: Encoder) -> int:
+    """Return a number that differs if the categories or the parts of dates do."""
+    if encoder.dates is not None or encoder.ordinal:
+        return crc32(repr((encoder.categories, sorted(encoder.ordinal), encoder.dates)).encode())
+    return 0 if encoder.categories is None else crc32(repr(encoder.categories).encode())
 
 
 def _checksum(keys: Keys, values: FloatArray | None = None) -> int:
@@ -192,7 +199,10 @@ def _difference(model: FittedModel, encoder: Encoder, classes: npt.NDArray[Any] 
         own, now = _names(model.encoder), _names(encoder)
         return f"has the columns {own}, X has {now}; give the same columns in the same order"
     if model.encoder != encoder:
-        return "was fitted on other kinds of columns: numbers where X has categories, or dense values where X is sparse"
+        return (
+            "was fitted on other kinds of columns: numbers where X has categories or dates, or dense values where X is "
+            "sparse"
+        )
     own_labels, labels = (() if given is None else given for given in (model.classes, classes))
     if not np.array_equal(own_labels, labels):
         return f"has the classes {np.asarray(own_labels).tolist()}, y has {np.asarray(labels).tolist()}"

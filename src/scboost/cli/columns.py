@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from scboost._data.identifiers import integers_identify, strings_identify
 from scboost.cli.tables import is_category, pyarrow
 
 _LEAST_ROWS = 50
@@ -36,8 +35,11 @@ def suspicious_columns(X: Any) -> Iterator[str]:
             continue
         elif is_category(column.type):
             yield from _about_text(name, present, distinct)
-        elif types.is_integer(column.type) and len(distinct) == n == len(column) and _counts_rows(column):
-            yield f"column {name!r} numbers the rows: leave it out with --ignore {name!r} unless their order matters"
+        elif types.is_integer(column.type) and not column.null_count and integers_identify(column.to_numpy()):
+            yield (
+                f"column {name!r} has a different integer in each row, like an ID or a row number: leave it out with "
+                f"--ignore {name!r} unless the order matters"
+            )
 
 
 def _about_text(name: str, present: Any, distinct: Any) -> Iterator[str]:
@@ -54,7 +56,7 @@ def _about_text(name: str, present: Any, distinct: Any) -> Iterator[str]:
                 "as a missing number"
             )
             return
-    if len(texts) > _MOSTLY * len(present):
+    if strings_identify(len(texts), len(present)):
         yield (
             f"column {name!r} has {len(texts):,} different values in {len(present):,} rows, like an ID or free text: "
             f"leave it out with --ignore {name!r}"
@@ -67,8 +69,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _counts_rows(column: Any) -> bool:
-    """Return whether integers increase by one from row to row."""
-    return bool((np.diff(column.to_numpy()) == 1).all())

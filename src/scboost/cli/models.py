@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,14 @@ def columns_of(model: Model, source: Source) -> tuple[list[str], Kinds]:
     else:
         columns = list(encoder.feature_names)
         source.require(columns)
-    is_category = np.zeros(len(columns), bool) if encoder.categorical is None else encoder.categorical
-    categorical = frozenset(name for name, c in zip(columns, is_category, strict=True) if c)
-    return columns, Kinds(numeric=frozenset(columns) - categorical, categorical=categorical)
+    by_kind: dict[str, set[str]] = {kind: set() for kind in ("number", "category", "ordinal", "date")}
+    for name, kind in zip(columns, encoder.column_kinds, strict=True):
+        by_kind[kind].add(name)
+    return columns, Kinds(
+        numeric=frozenset(by_kind["number"]),
+        categorical=frozenset(by_kind["category"] | by_kind["ordinal"]),
+        dates=frozenset(by_kind["date"]),
+    )
 
 
 class UnseenCategories:
@@ -121,8 +127,8 @@ def with_target(model: Model, kinds: Kinds, target: str, weight: str | None) -> 
     """Add target and weights to the kinds of the columns."""
     numeric = kinds.numeric | ({weight} if weight else set())
     if isinstance(model, SCBoostClassifier) and model.classes_.dtype.kind not in "iuf":
-        return Kinds(numeric, kinds.categorical, kinds.labels | {target})
-    return Kinds(numeric | {target}, kinds.categorical, kinds.labels)
+        return replace(kinds, numeric=numeric, labels=kinds.labels | {target})
+    return replace(kinds, numeric=numeric | {target})
 
 
 def target_values(model: Model, source: Source, name: str, column: Any, first_row: int) -> npt.NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost.cli.console import Progress, add_model_and_data
 from scboost.cli.models import Model, UnseenCategories, columns_of, read_model
 from scboost.cli.output import Output, check_output
-from scboost.cli.tables import DataError, Kinds, Source, TextFormat, pyarrow
+from scboost.cli.tables import DataError, Source, TextFormat, pyarrow
 
 SUMMARY = "predict the rows of a table of any size"
 EXAMPLES = (
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"--keep {name}: the output has a column of predictions with this name; rename that of DATA"
             )
     kept = [name for name in keep if name not in columns]
-    kinds = Kinds(kinds.numeric, kinds.categorical, frozenset(kept))
+    kinds = replace(kinds, labels=frozenset(kept))
     unseen = UnseenCategories(model, columns)
     with Output(arguments.output) as output, Progress("rows predicted") as progress:
         for _, table in source.chunks([*columns, *kept], kinds):

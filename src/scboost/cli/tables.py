@@ -59,13 +59,14 @@ class Kinds:
 
     Attributes
     ----------
-    numeric, categorical, labels : frozenset of str
-        Numeric features, categorical features, and strings to be kept as they are.
+    numeric, categorical, labels, dates : frozenset of str
+        Numeric features, categorical features, strings to be kept as they are, and dates.
     """
 
     numeric: frozenset[str] = frozenset()
     categorical: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
+    dates: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ class Source:
         from pyarrow import csv
 
         types = dict.fromkeys(kinds.numeric, pa.float64()) | dict.fromkeys(
-            kinds.categorical | kinds.labels, pa.string()
+            kinds.categorical | kinds.labels | kinds.dates, pa.string()
         )
         return {
             **self._text_options(),
@@ -340,6 +341,8 @@ class Source:
                 table = table.set_column(j, name, column.cast(pa.string()))
             if name in kinds.numeric and not pa.types.is_floating(column.type):
                 table = table.set_column(j, name, self._numbers(name, column, first_row))
+            elif name in kinds.dates and not is_date(column.type):
+                table = table.set_column(j, name, self._dates(name, column, first_row))
             elif name in kinds.categorical and not is_category(column.type):
                 table = table.set_column(j, name, column.dictionary_encode())
         return table
@@ -349,11 +352,30 @@ class Source:
         try:
             return column.cast(pa.float64(), safe=False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            row = _first_that_fails(column) if is_category(column.type) else 0
-            raise DataError(
-                f"{self.path}: row {first_row + row}, column {name!r}: {column[row].as_py()!r}, where a number is "
-                "expected"
-            ) from error
+            row = _first_that_fails(column, pa.float64()) if is_category(column.type) else 0
+            raise self._unexpected(name, column, row, first_row, "a number") from error
+
+    def _dates(self, name: str, column: Any, first_row: int) -> Any:
+        """Return ISO dates, with or without a time of day and a time zone, as instants in UTC."""
+        pa = pyarrow()
+        if pa.types.is_null(column.type):
+            return column.cast(pa.timestamp("us"))
+        if not is_category(column.type):
+            raise self._unexpected(name, column, 0, first_row, "a date")
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        try:
+            return column.cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            try:
+                return column.cast(pa.timestamp("us", "UTC"))
+            except pa.ArrowInvalid as error:
+                row = max(_first_that_fails(column, pa.timestamp("us", zone)) for zone in (None, "UTC"))
+                raise self._unexpected(name, column, row, first_row, "a date such as 2024-12-31") from error
+
+    def _unexpected(self, name: str, column: Any, row: int, first_row: int, expected: str) -> DataError:
+        found = f"{column[row].as_py()!r}" if len(column) else f"type {column.type}"
+        return DataError(f"{self.path}: row {first_row + row}, column {name!r}: {found}, where {expected} is expected")
 
 
 _ENCODING = "use --encoding if the file has another encoding, such as --encoding latin1"
@@ -367,14 +389,20 @@ def is_category(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _first_that_fails(column: Any) -> int:
-    """Position of the first value that is not a number, by bisection."""
+def is_date(kind: Any) -> bool:
+    """Whether the estimators take columns of this Arrow type as dates."""
+    types = pyarrow().types
+    return bool(types.is_date(kind) or types.is_timestamp(kind))
+
+
+def _first_that_fails(column: Any, kind: Any) -> int:
+    """Position of the first value that cannot be converted to a type, by bisection."""
     pa = pyarrow()
-    low, high = 0, len(column)  # all before low are numbers; one before high is not
+    low, high = 0, len(column)  # all before low can be converted; one before high cannot
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            column.slice(low, middle - low).cast(pa.float64())
+            column.slice(low, middle - low).cast(kind)
             low = middle
         except pa.ArrowInvalid:
             high = middle

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import ast
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier, SCBoostRegressor
+from scboost._data.encoder import Encoder
+from scboost._data.identifiers import IdentifierWarning
 from scboost.cli.columns import suspicious_columns
 from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say, warn
 from scboost.cli.evaluate import predict, score
 from scboost.cli.models import Model, check_no_missing
 from scboost.cli.output import MODEL_ENDINGS, check_output
-from scboost.cli.tables import DataError, Kinds, Source, TextFormat, is_category, pyarrow
+from scboost.cli.tables import DataError, Kinds, Source, TextFormat, is_category, is_date, pyarrow
 
 SUMMARY = "train a model on a table and write it to a model file"
 EXAMPLES = (
@@ -80,7 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         fit["sample_weight"] = table.column(weight).to_numpy()
     if arguments.valid:
         fit |= _validation_set(arguments, X, y)
-    with Elapsed("training", enabled=not arguments.quiet and not given["verbose"]):
+    with Elapsed("training", enabled=not arguments.quiet and not given["verbose"]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifierWarning)  # which suspicious_columns has given, with the option
         model.fit(X, y, **fit)
     model.target_name_ = target
     model.save_model(arguments.output)
@@ -109,10 +113,10 @@ def _read(arguments: argparse.Namespace, source: Source) -> tuple[Any, list[str]
     check_no_missing(source, target, table.column(target), source.first_row)
     for name in features:
         column = table.column(name)
-        if pyarrow().types.is_temporal(column.type):
+        if pyarrow().types.is_temporal(column.type) and not is_date(column.type):
             raise DataError(
-                f"{source.path}: column {name!r} holds dates or times such as {column.drop_null()[0]}; leave it out "
-                f"with --ignore {name!r}, or replace it by numbers such as the year and the day of the week"
+                f"{source.path}: column {name!r} holds durations or times of day such as {column.drop_null()[0]}; "
+                f"leave it out with --ignore {name!r}, or replace it by a number such as hours"
             )
     return table, features
 
@@ -123,11 +127,12 @@ def _validation_set(arguments: argparse.Namespace, X: Any, y: npt.NDArray[Any]) 
     target, weight = arguments.target, arguments.weight
     names = list(X.schema.names)
     categorical = frozenset(name for name, kind in zip(names, X.schema.types, strict=True) if is_category(kind))
-    numeric = frozenset(names) - categorical | ({weight} if weight else set())
+    dates = frozenset(name for name, kind in zip(names, X.schema.types, strict=True) if is_date(kind))
+    numeric = frozenset(names) - categorical - dates | ({weight} if weight else set())
     kinds = (
-        Kinds(numeric, categorical, frozenset([target]))
+        Kinds(numeric, categorical, frozenset([target]), dates)
         if y.dtype == object
-        else Kinds(numeric | {target}, categorical)
+        else Kinds(numeric | {target}, categorical, dates=dates)
     )
     table = source.read([*names, target, *([weight] if weight else [])], kinds)
     check_no_missing(source, target, table.column(target), source.first_row)
@@ -172,6 +177,8 @@ def _show_kinds(X: Any) -> None:
     for name, column in list(zip(X.schema.names, X.columns, strict=True))[:_MOST_SHOWN]:
         if is_category(column.type):
             kind = f"categorical, {len(column.drop_null().unique())} categories"
+        elif is_date(column.type):
+            kind = f"date, expanded to {', '.join(Encoder.learn(X.select([name])).features.parts[0] or ())}"
         else:
             kind = "empty" if types.is_null(column.type) else "numeric"
         missing = f", {column.null_count:,} missing" if column.null_count else ""
@@ -188,8 +195,8 @@ def _show_settings(model: Model) -> None:
     fitted = model.__fitted_model__()
     if fitted.tree_shape:
         parts.append(f"{fitted.tree_shape} trees")
-    if fitted.selection.features:
-        parts.append(f"{len(fitted.selection.features)} of {fitted.encoder.n_features} features")
+    if fitted.selected_features:
+        parts.append(f"{len(fitted.selected_features)} of {fitted.encoder.n_features} features")
     if fitted.selection.categorical_splits:
         parts.append(f"{fitted.selection.categorical_splits} categorical splits")
     say(f"settings: {', '.join(parts)}")

@@ -57,6 +57,8 @@ def read_feature(X: Any, j: int) -> Feature:
         return Feature("other", np.full(table.n_rows, np.nan), [])
     if kind == "empty":
         return Feature("numeric", np.full(table.n_rows, np.nan), [])
+    if kind == "date":
+        return Feature("other", np.full(table.n_rows, np.nan), [])
     if kind == "number":
         return Feature("numeric", numbers(column), [])
     levels, codes = factorize(column)

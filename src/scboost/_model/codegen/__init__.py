@@ -123,7 +123,8 @@ def export_sql(
     path : path-like, optional
         File to write, usually ``model.sql``.
     table : str or sequence of str
-        Table or view with the features as columns; ``("schema", "table")`` for one in a schema.
+        Table or view with the features as columns, named as in ``model.model_feature_names_``: the parts of a date in
+        place of the date. ``("schema", "table")`` for one in a schema.
     dialect : {"duckdb", "postgresql", "sqlite"}, default="duckdb"
         Database. SQLite needs its mathematical functions, which are built in since version 3.35.
     keep : sequence of str
@@ -174,9 +175,9 @@ def program_of(model: HasFittedModel, function: str) -> Program:
         ensemble.centred_document(),
         ensemble.intercept,
         _link(fitted, function),
-        features=encoder.feature_names,
-        categories=encoder.categories,
-        whole=encoder.integer_categories,
+        features=encoder.features.names,
+        categories=encoder.features.categories,
+        whole=encoder.integer_features,
         classes=None if fitted.classes is None else list(fitted.classes),
         quantiles=getattr(fitted.loss, "quantiles", ()) if ensemble.n_outputs > 1 else (),
         zero_is_missing=encoder.sparse,
