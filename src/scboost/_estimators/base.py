@@ -338,13 +338,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._optional("weighting_result_", self._fitted.weighting_result)
 
     @property
-    def target_name_(self) -> str:
-        """Name of the target column, if it was set."""
+    def target_name_(self) -> str | tuple[str, ...]:
+        """Name of the target column, or names of several, if set."""
         return self._optional("target_name_", self._fitted.target_name)
 
     @target_name_.setter
-    def target_name_(self, name: str) -> None:
-        self._model = replace(self._fitted, target_name=name)
+    def target_name_(self, name: str | Sequence[str]) -> None:
+        self._model = replace(self._fitted, target_name=name if isinstance(name, str) else tuple(name))
 
     @property
     def weights_(self) -> Float64Array:
