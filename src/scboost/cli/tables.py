@@ -67,6 +67,10 @@ class Kinds:
     categorical: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
 
+    def with_numeric(self, names: Collection[str]) -> Kinds:
+        """Return the same with more numeric columns."""
+        return Kinds(self.numeric | set(names), self.categorical, self.labels)
+
 
 @dataclass(frozen=True)
 class TextFormat:
