@@ -64,10 +64,10 @@ scboost check    FILE ...
 |---|---|---|---|
 | classification | `--target` | `--proba` | log-loss, accuracy, AUC |
 | regression | `--target` | `--interval` | RMSE, MAE, R2 |
-| several targets: values, or labels 0 and 1 | `--target a --target b` | `--proba` for labels | RMSE and R2, or log-loss and AUC, of each target |
+| several targets | `--target a --target b` | `--proba` | RMSE and R2, or log-loss and AUC, of each |
 | ranking | `--target relevance --group query` | | NDCG@10, NDCG |
 | survival | `--target time --event event` | `--time`, `--quantile` | concordance, integrated Brier score |
-| distribution | `--target y --distribution normal` | `--interval`, `--quantile` | negative log-likelihood, CRPS, RMSE, MAE, coverage of 80 % intervals |
+| distribution | `--target y --distribution normal` | `--interval`, `--quantile` | NLL, CRPS, RMSE, MAE, coverage |
 
 ```
 scboost train clicks.csv --target relevance --group query -o ranker.json
@@ -76,9 +76,10 @@ scboost predict survival.json new.csv --time 30 --time 365 --quantile 0.5 -o pre
 scboost train demand.csv --target units --distribution negative_binomial -o demand.json
 ```
 
-The event column holds 1 or true for an observed event and 0 or false for a censored time. The model file keeps the names of
-these columns, so `evaluate` needs no further options. Predictions of a ranking are scores to sort the rows of a query by; those of a
-survival model are hazard ratios, or times with `--param loss=aft`. `prune` and `compress` support classification and regression;
+The event column holds 1 or true for an observed event and 0 or false for a censored time. Several targets are values,
+or labels 0 and 1; a target may be missing in some rows. The model file keeps the names of these columns, so `evaluate`
+needs no further options. Predictions of a ranking are scores to sort the rows of a query by; those of a survival model
+are hazard ratios, or times with `--param loss=aft`. `prune` and `compress` support classification and regression,
 `report` also distributions.
 
 ## A session
