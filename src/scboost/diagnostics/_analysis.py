@@ -162,11 +162,9 @@ def analyze(
     """Compute all results; the arguments are those of :func:`scboost.report`."""
     subject, seed = unwrap(model), options.seed
     reader = subject.reader
-    if y is not None:
-        _check_task(reader.task)
     X = subject.check(X)
     n_given = int(X.shape[0])
-    target = None if y is None else check_length(y, n_given)
+    target = None if y is None else _checked_target(y, n_given, reader.task)
     rng = np.random.default_rng(seed)
     size = max(1, min(MAX_SAMPLES, _MAX_VALUES // len(reader.column_weights)))
     here = _evaluate(subject, X, target, size, rng)
@@ -221,8 +219,8 @@ def analyze(
     )
 
 
-def _check_task(task: str) -> None:
-    """Refuse targets of tasks whose scores are not those of labels or values."""
+def _checked_target(y: ArrayLike, n: int, task: str) -> npt.NDArray[Any]:
+    """Return y as an array of shape (n,); refuse tasks whose scores are not those of labels or values."""
     if task in {"ranking", "survival"}:
         score = "NDCG of a ranking" if task == "ranking" else "concordance of a survival model"
         raise ValueError(
@@ -230,6 +228,7 @@ def _check_task(task: str) -> None:
             f"{task}. Call report(model, X) without y to see features, trees and redundancy; model.score returns the "
             f"{score}."
         )
+    return check_length(y, n)
 
 
 def _evaluate(subject: Subject, X: Any, y: npt.NDArray[Any] | None, size: int, rng: np.random.Generator) -> _Evaluated:
