@@ -134,7 +134,7 @@ def test_intervals_are_those_of_python(folder, capsys):
     assert "calibrate(X_cal, y_cal)" in capsys.readouterr().err
     train("--ignore", "amount")
     assert main(["predict", "model.json", "test.csv", "-o", "out.csv", "--interval", "0.9"]) == 1
-    assert "not a regressor" in capsys.readouterr().err
+    assert "is a classifier: --interval needs a regressor or a distribution model" in capsys.readouterr().err
 
 
 def test_categories_and_numbers_can_be_forced(folder, capsys):

@@ -1,6 +1,7 @@
 """Fits on a Dask cluster of two processes: the same model, lazy predictions, and an end with an error when it must."""
 
 import copy
+import importlib
 import os
 import signal
 import threading
@@ -29,6 +30,13 @@ def client():
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+@pytest.mark.parametrize("name", ["SCBoostRanker", "SCBoostSurvival", "SCBoostDistribution"])
+def test_estimators_that_are_not_distributed_are_refused_in_words(name):
+    with pytest.raises(ImportError, match=f"has no {name}: only classification and regression are distributed"):
+        getattr(importlib.import_module("scboost.dask"), name)
+    assert not hasattr(importlib.import_module("scboost.dask"), "SCBoostNothing")
 
 
 def rows(n=1200, seed=0):

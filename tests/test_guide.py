@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scboost import SCBoostClassifier, SCBoostRegressor
@@ -45,6 +46,31 @@ def test_code_is_for_readers(page):
     for _, code in blocks(page):
         assert max(map(len, code.split("\n"))) <= 79
         assert not re.search(r"^\s*assert ", code, re.MULTILINE)
+
+
+def measured(name):
+    """Mean of each column of the results of a study, by method."""
+    return pd.read_csv(DOCS.parent / "results" / "tasks" / f"{name}.csv").groupby("method").mean(numeric_only=True)
+
+
+def table_row(page, first):
+    """Numbers of the row of a page's table that starts with a text."""
+    text = (DOCS / "guide" / f"{page}.md").read_text(encoding="utf-8")
+    row = next(line for line in text.split("\n") if line.startswith(f"| {first}"))
+    return [float(cell.strip(" *")) for cell in row.split("|")[2:-1]]
+
+
+def test_tables_of_the_guide_are_the_recorded_results():
+    found = measured("distribution")
+    for method, first in (("SCBoost", "`SCBoostDistribution`"), ("CatBoost", "CatBoost"), ("NGBoost", "NGBoost")):
+        crps, nll, rmse, coverage, seconds = table_row("distributions", first)
+        row = found.loc[method]
+        assert [crps, nll, rmse] == [round(row[name], 3) for name in ("crps", "nll", "rmse")]
+        assert [coverage, seconds] == [round(row["coverage_80"], 2), round(row["fit_seconds"], 1)]
+    found = measured("targets")
+    for method, first in (("SCBoost", "one `SCB"), ("SCBoost per target", "one model"), ("CatBoost", "CatBoost")):
+        row = found.loc[method]
+        assert table_row("targets", first) == [round(row["loss"], 3), round(row["fit_seconds"], 1)]
 
 
 def test_the_page_of_parameters_has_all_of_them():

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from scipy import stats
+from scipy import integrate, stats
 
 import scboost
 from scboost import Checkpoint, SCBoostClassifier, SCBoostDistribution
+from scboost._core.distributions import predicted
 from scboost.losses import GammaDistributionLoss, LogNormalLoss, NegativeBinomialLoss, NormalLoss, StudentLoss
 
 LOSSES = {
@@ -48,6 +49,25 @@ def heteroscedastic(name, n, seed=0):
 
 def log_density(d, y):
     return d.logpmf(y) if hasattr(d.dist, "logpmf") else d.logpdf(y)
+
+
+def integrated_distance(d, y):
+    """CRPS by its definition."""
+    if hasattr(d.dist, "pmf"):
+        k = np.arange(100_000)
+        return np.sum((d.cdf(k) - (k >= y)) ** 2)
+    below = integrate.quad(lambda t: d.cdf(t) ** 2, -np.inf, y)[0]
+    return below + integrate.quad(lambda t: d.sf(t) ** 2, y, np.inf)[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_crps_is_the_integrated_squared_distance_of_the_distribution_functions(name):
+    mean, spread = np.array([0.2, 1.0, 1.5]), np.array([0.4, 1.0, 2.5])
+    d = predicted(LOSSES[name], raw_of(name, mean, spread))
+    for quantile in (0.02, 0.5, 0.97):
+        y = d.quantile(quantile)
+        expected = [integrated_distance(truth(name, mean[i], spread[i]), y[i]) for i in range(3)]
+        np.testing.assert_allclose(d.crps(y), expected, rtol=1e-4)
 
 
 # --- losses -------------------------------------------------------------------------------------------------------

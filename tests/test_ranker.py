@@ -6,10 +6,11 @@ import pickle
 import lightgbm
 import numpy as np
 import pytest
+import sklearn
 import xgboost as xgb
 from scipy.optimize import approx_fprime
 from sklearn.metrics import ndcg_score
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 import scboost
 from scboost import Checkpoint, SCBoostRanker
@@ -260,3 +261,21 @@ X_SMALL, Y_SMALL, QID_SMALL = ranking_data(6)
 def test_what_is_not_supported_is_refused(parameters, given, message):
     with pytest.raises(ValueError, match=message):
         SCBoostRanker(**parameters).fit(X_SMALL, **{"y": Y_SMALL, **given})
+
+
+def test_scikit_learn_routes_queries_to_fit_and_score():
+    X, y, qid = ranking_data()
+    k = 5
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SCBoostRanker(n_estimators=5).set_fit_request(qid=True).set_score_request(qid=True, k=True)
+        params = {"qid": qid, "groups": qid, "k": k}
+        found = cross_val_score(model, X, y, cv=GroupKFold(3), params=params)
+        search = GridSearchCV(model, {"max_depth": [2, 4]}, cv=GroupKFold(3)).fit(X, y, **params)
+    expected = [
+        SCBoostRanker(n_estimators=5)
+        .fit(X[train], y[train], qid=qid[train])
+        .score(X[test], y[test], qid=qid[test], k=k)
+        for train, test in GroupKFold(3).split(X, y, qid)
+    ]
+    np.testing.assert_allclose(found, expected)
+    assert 0 < search.best_score_ <= 1

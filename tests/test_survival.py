@@ -266,12 +266,7 @@ def test_survival_functions_quantiles_and_hazards_agree(loss):
         assert (before > 1 - quantile - 1e-9).all()
 
 
-_SCALE_TOO_LARGE = (
-    "trees of an AFT model are grown with the scale without features, which pushes censored times too far"
-)
-
-
-@pytest.mark.parametrize("loss", ["cox", pytest.param("aft", marks=pytest.mark.xfail(reason=_SCALE_TOO_LARGE))])
+@pytest.mark.parametrize("loss", ["cox", "aft"])
 def test_baseline_from_out_of_fold_scores_is_calibrated(loss):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 2))
@@ -283,6 +278,23 @@ def test_baseline_from_out_of_fold_scores_is_calibrated(loss):
     np.testing.assert_allclose(mean, (time[500:, None] > at).mean(axis=0), atol=0.04)
     if loss == "aft":
         assert model.aft_scale_ == pytest.approx(0.7, rel=0.15)
+
+
+@pytest.mark.parametrize("n_estimators", ["auto", 30])
+def test_aft_trees_are_grown_with_the_scale_given_the_features(n_estimators):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    time, censoring = np.exp(X[:, 0] + 0.7 * rng.normal(size=500)), rng.exponential(3.0, 500)
+    y = np.stack([np.minimum(time, censoring), time <= censoring], axis=1)
+    model = SCBoostSurvival(loss="aft", n_estimators=n_estimators).fit(X, y)
+    assert model.__fitted_model__().loss.scale == pytest.approx(0.7, rel=0.15)  # without features: 1.2
+
+
+def test_aft_scale_of_a_model_is_kept_when_it_is_continued():
+    X, y = survival_data()
+    first = SCBoostSurvival(loss="aft", n_estimators=10).fit(X, y)
+    more = SCBoostSurvival(loss="aft", n_estimators=10).fit(X[:200], y[:200], init_model=first)
+    assert more.__fitted_model__().loss.scale == first.__fitted_model__().loss.scale
 
 
 def test_weights_of_zero_and_integers():

@@ -28,7 +28,7 @@ _HEAD = """\
 ```
 scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--param NAME=VALUE ...]
 scboost predict  MODEL DATA -o FILE [--proba] [--interval COVERAGE] [--keep COLUMN ...]
-scboost evaluate MODEL DATA [--target COLUMN] [--json]
+scboost evaluate MODEL DATA [--target COLUMN] [--weight COLUMN] [--json]
 scboost prune    MODEL DATA --max-trees N -o MODEL
 scboost compress MODEL DATA [--max-trees N] [--max-bytes N] [--certify DATA] -o MODEL
 scboost report   MODEL DATA [--target COLUMN] [--train DATA] -o REPORT.html
@@ -48,6 +48,8 @@ scboost check    FILE ...
   `predict` and `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA`
   and `NaN` are missing values. Categories that were not seen in training count as missing, and a warning states their
   share. `train` warns about columns that are constant, look like IDs or row numbers, or are nearly numeric.
+- **Tasks.** Classification or regression follows from the target unless `--task` is given; the [table below](#tasks)
+  lists the others.
 - **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`. `--threads` sets
   the number of threads.
 - **Target.** `evaluate`, `prune` and `report` use the target column of the training table, unless `--target` names
@@ -57,6 +59,30 @@ scboost check    FILE ...
 - **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit
   code is 0 on success, 1 on failure, 2 for wrong arguments, 130 after an interrupt. Outputs are checked before the
   work starts, never replace an input, and appear only when they are complete.
+
+## Tasks
+
+| task | options of `train` | options of `predict` | scores of `evaluate` |
+|---|---|---|---|
+| classification | `--target` | `--proba` | log-loss, accuracy, AUC |
+| regression | `--target` | `--interval` | RMSE, MAE, R2 |
+| several targets | `--target a --target b` | `--proba` | RMSE and R2, or log-loss and AUC, of each |
+| ranking | `--target relevance --group query` | | NDCG@10, NDCG |
+| survival | `--target time --event event` | `--time`, `--quantile` | concordance, integrated Brier score |
+| distribution | `--target y --distribution normal` | `--interval`, `--quantile` | NLL, CRPS, RMSE, MAE, coverage |
+
+```
+scboost train clicks.csv --target relevance --group query -o ranker.json
+scboost train patients.csv --target days --event died -o survival.json
+scboost predict survival.json new.csv --time 30 --time 365 --quantile 0.5 -o predictions.csv
+scboost train demand.csv --target units --distribution negative_binomial -o demand.json
+```
+
+The event column holds 1 or true for an observed event and 0 or false for a censored time. Several targets are values,
+or labels 0 and 1; a target may be missing in some rows. The model file keeps the names of these columns, so `evaluate`
+needs no further options. Predictions of a ranking are scores to sort the rows of a query by; those of a survival model
+are hazard ratios, or times with `--param loss=aft`. `prune` and `compress` support classification and regression,
+`report` also distributions.
 
 ## A session
 

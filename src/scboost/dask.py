@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import clone
@@ -27,7 +27,7 @@ from scboost._engine.xgboost.collective import tracking
 from scboost._estimators import classifier, regressor
 from scboost._estimators.base import SCBoost
 from scboost._estimators.fitting import draw_seed
-from scboost._estimators.sharing import Outcome, Part, fit_part
+from scboost._estimators.sharing import Outcome, Part, fit_part, missing_estimator
 from scboost._runtime.communicator import WorkerError
 from scboost.diagnostics._redundancy import RedundancyReport, make_report, warn_if_few_samples
 from scboost.diagnostics._registry import read_ensemble
@@ -444,7 +444,5 @@ def _fit_on_worker(
     return fit_part(estimator, Part(**joined), arguments, resume)
 
 
-def __getattr__(name: str) -> object:
-    if name in {"SCBoostDistribution", "SCBoostRanker", "SCBoostSurvival"}:
-        raise AttributeError(f"scboost.dask has no {name}: its samples must be on one machine. Use scboost.{name}.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    raise missing_estimator(__name__, name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 from scboost._arrays import ArrayLike, Float64Array, FloatArray
 from scboost._core.conformal import checked_coverage
@@ -131,6 +131,22 @@ class PredictedDistribution:
         log_density: Any = getattr(self.scipy, "logpmf" if hasattr(self.scipy.dist, "logpmf") else "logpdf")
         return np.asarray(log_density(np.asarray(y, dtype=np.float64)), dtype=np.float64)
 
+    def crps(self, y: ArrayLike) -> Float64Array:
+        """Return the continuous ranked probability score (CRPS), in closed form.
+
+        Parameters
+        ----------
+        y : float or array-like of shape (n_samples,)
+            Observed targets.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores in the unit of y, lower is better. It generalizes the absolute error: for a distribution with all
+            mass on one value, it is the distance of y from that value.
+        """
+        return _CRPS[self.name](self, np.asarray(y, dtype=np.float64))
+
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Float64Array:
         """Draw targets.
 
@@ -148,6 +164,55 @@ class PredictedDistribution:
         """
         drawn = self.scipy.rvs(size=(n_samples, len(self)), random_state=random_state)
         return np.ascontiguousarray(np.asarray(drawn, dtype=np.float64).T)
+
+
+def _crps_normal(d: PredictedDistribution, y: FloatArray) -> Float64Array:
+    scale = d.params["scale"]
+    z = (y - d.params["loc"]) / scale
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    return np.asarray(scale * (z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
+
+
+def _crps_lognormal(d: PredictedDistribution, y: FloatArray) -> Float64Array:
+    s = d.params["s"]
+    with np.errstate(divide="ignore"):
+        z = np.log(np.maximum(y, 0) / d.params["scale"]) / s
+    tails = special.ndtr(z - s) + special.ndtr(s / np.sqrt(2)) - 1
+    return np.asarray(y * (2 * special.ndtr(z) - 1) - 2 * d.mean() * tails)
+
+
+def _crps_student(d: PredictedDistribution, y: FloatArray) -> Float64Array:
+    df, scale = d.params["df"], d.params["scale"]
+    z = (y - d.params["loc"]) / scale
+    density = scale * np.exp(d.logpdf(y))
+    spread = 2 * np.sqrt(df) / (df - 1) * special.beta(0.5, df - 0.5) / special.beta(0.5, df / 2) ** 2
+    return np.asarray(scale * (z * (2 * d.cdf(y) - 1) + 2 * density * (df + z**2) / (df - 1) - spread))
+
+
+def _crps_gamma(d: PredictedDistribution, y: FloatArray) -> Float64Array:
+    shape, scale = d.params["a"], d.params["scale"]
+    x = np.maximum(y, 0) / scale
+    location = y * (2 * special.gammainc(shape, x) - 1) - d.mean() * (2 * special.gammainc(shape + 1, x) - 1)
+    return np.asarray(location - scale / special.beta(0.5, shape))
+
+
+def _crps_negative_binomial(d: PredictedDistribution, y: FloatArray) -> Float64Array:
+    from scipy import stats  # which takes long to import
+
+    n, p = d.params["n"], d.params["p"]
+    odds = (1 - p) / p**2
+    larger = 2 * stats.nbinom.cdf(y - 1, n + 1, p) - 1
+    return np.asarray(y * (2 * d.cdf(y) - 1) - n * odds * (p * larger + special.hyp2f1(n + 1, 0.5, 2, -4 * odds)))
+
+
+# Closed forms as in Jordan, Krueger and Lerch (2019), Evaluating probabilistic forecasts with scoringRules.
+_CRPS: dict[str, Callable[[PredictedDistribution, FloatArray], Float64Array]] = {
+    "normal": _crps_normal,
+    "lognormal": _crps_lognormal,
+    "student": _crps_student,
+    "gamma": _crps_gamma,
+    "negative_binomial": _crps_negative_binomial,
+}
 
 
 def predicted(loss: DistributionLoss, raw: FloatArray) -> PredictedDistribution:

@@ -63,13 +63,34 @@ def baseline_of(
     return {"time": times, "cumulative_hazard": hazard}
 
 
+def out_of_fold_scores(
+    samples: Samples, folds: Folds, models: FoldModels, factor: float = 1.0
+) -> tuple[Samples, FloatArray] | None:
+    """Return the held-out samples of all folds with their raw scores, of shape (n_outputs, n); None without scores.
+
+    Parameters
+    ----------
+    samples, folds, models
+        The cross-validation.
+    factor : float, default=1.0
+        Factor of all trees.
+    """
+    parts = []
+    for training, part in zip(models.trainings, models.held_out, strict=True):
+        added = part.added_scores(training.ensemble)
+        if added is None:
+            return None
+        parts.append(training.ensemble.intercept[:, None] + factor * added)
+    return samples.targets(np.concatenate([indices for _, indices in folds])), np.concatenate(parts, axis=1)
+
+
 def out_of_fold_baseline(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss, factor: float
 ) -> tuple[dict[str, FloatArray], list[float]]:
     """Return the baseline of a survival model, and the shift of its scores, from scores that are not overfitted.
 
-    Trees of an AFT model are grown with the scale of the times without features. It is too large, and so are the
-    locations of censored times that follow from it: the shift corrects their mean. Both are empty for other losses.
+    The shift of an AFT model corrects the mean of the locations, which depends on the scale where times are censored.
+    Both are empty for other losses.
 
     Parameters
     ----------
@@ -78,13 +99,10 @@ def out_of_fold_baseline(
     factor : float
         Factor of all trees.
     """
-    pairs = zip(models.trainings, models.held_out, strict=True)
-    scores = [(training.ensemble.intercept, part.added_scores(training.ensemble)) for training, part in pairs]
-    held_out = samples.targets(np.concatenate([indices for _, indices in folds]))
-    known = loss.task == "survival" and all(added is not None for _, added in scores)
-    if not known or not np.isfinite(held_out.y[:, 1]).any():
+    found = out_of_fold_scores(samples, folds, models, factor) if loss.task == "survival" else None
+    if found is None or not np.isfinite(found[0].y[:, 1]).any():
         return {}, []
-    raw = np.concatenate([start[:, None] + factor * added for start, added in scores if added is not None], axis=1)
+    held_out, raw = found
     if isinstance(loss, AFTLoss):
         shift, scale = location_and_scale(type(loss), held_out.y, held_out.weight, raw[0])
         return {"time": event_times(held_out.y), "scale": np.array([scale])}, [shift]

@@ -177,7 +177,7 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
     keeps_folds = weighting is not None and weighting.source == "fold_average"
     only_folds = keeps_folds and not strategy.adds_full_model
     with interrupts_raised():
-        folds = _make_folds(spec, data, context)
+        folds = folds_of(spec, data, context)
         validation = CrossValidation(spec, samples, folds, context)
         models = validation.grow(kept=only_folds)
         options = models.candidate.options
@@ -204,7 +204,8 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
     return Trained(training, training.ensemble.n_rounds, weights, log)
 
 
-def _make_folds(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
+def folds_of(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
+    """Return the folds of a fit."""
     return make_folds(
         data.samples,
         spec.folds.cv,

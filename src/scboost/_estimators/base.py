@@ -349,13 +349,15 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._optional("weighting_result_", self._fitted.weighting_result)
 
     @property
-    def target_name_(self) -> str:
-        """Name of the target column, if it was set."""
-        return self._optional("target_name_", self._fitted.target_name)
+    def target_name_(self) -> str | tuple[str, ...]:
+        """Name of the target column, or names of several, if set."""
+        names = self._optional("target_name_", self._fitted.target_names or None)
+        return names[0] if len(names) == 1 else names
 
     @target_name_.setter
-    def target_name_(self, name: str) -> None:
-        self._model = replace(self._fitted, target_name=name)
+    def target_name_(self, name: str | Sequence[str]) -> None:
+        names: str | tuple[str, ...] = name if isinstance(name, str) else tuple(name)
+        self._model = replace(self._fitted, target_name=names)
 
     @property
     def weights_(self) -> Float64Array:

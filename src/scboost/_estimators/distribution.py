@@ -224,8 +224,8 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
         Returns
         -------
         PredictedDistribution
-            With ``mean()``, ``std()``, ``quantile(q)``, ``interval(coverage)``, ``cdf(y)``, ``logpdf(y)`` and
-            ``sample(n_samples, random_state)``; ``scipy`` is the distribution of scipy.stats.
+            With ``mean()``, ``std()``, ``quantile(q)``, ``interval(coverage)``, ``cdf(y)``, ``logpdf(y)``,
+            ``crps(y)`` and ``sample(n_samples, random_state)``; ``scipy`` is the distribution of scipy.stats.
         """
         loss = self._fitted.loss
         assert isinstance(loss, DistributionLoss)  # noqa: S101 - for the type checker

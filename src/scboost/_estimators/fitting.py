@@ -151,6 +151,11 @@ class FitMixin(ABC):
         """Return the metric of validation sets that a user named."""
         return Metric(scoring, target.loss, target.classes)
 
+    def _refined_loss(self, spec: FitSpec, data: TrainingData, context: Context) -> Loss | None:
+        """Return a loss whose parameters were estimated by a short first fit; None to keep that of the target."""
+        del spec, data, context
+        return None
+
     def _finished(self, model: FittedModel, samples: Samples, n_threads: int) -> FittedModel:
         """Add what a model needs besides its trees, computed from the training samples."""
         del samples, n_threads
@@ -215,6 +220,10 @@ class FitMixin(ABC):
             data.base = given.base.__fitted_model__().ensemble
         if given.groups is not None:
             data.groups = used_groups(given.groups, _num_samples(given.X), given.sample_weight)
+        loss = self._refined_loss(spec, data, context) if given.base is None and resume is None else None
+        if loss is not None:
+            target = replace(target, loss=loss)
+            spec = self._make_spec(parameters, strategy, encoder, target, seed, engine, context)
         identity: Identity | None = None
         if self.warm_start or self.callbacks:
             parameters_now = {**self.get_params(deep=False), "engine": engine}
@@ -252,6 +261,8 @@ class FitMixin(ABC):
         """Learn features and target from the training set."""
         communicator, base, X = context.communicator, given.base_model, given.X
         like, base_loss = (None, None) if base is None else (base.encoder, base.loss)
+        if base_loss is None and self.warm_start and self._resumable is not None:
+            base_loss = self.__fitted_model__().loss
         if isinstance(X, OpenBatches):
             encoder, labels, weight = X.learn(self._input_rules(), like)
             target = self._learn_target(labels, X, weight, communicator, base_loss)

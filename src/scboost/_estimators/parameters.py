@@ -223,8 +223,8 @@ ATTRIBUTES = """\
         Fraction of the total gain due to each feature, that of a date being the sum over its parts. Split counts are
         ``get_booster().get_score(importance_type="weight")``; see :func:`sklearn.inspection.permutation_importance` for
         the importance on held-out data.
-    target_name_ : str
-        Name of the target column, if the model was trained by the command line.
+    target_name_ : str or tuple of str
+        Name of the target column, or names of several, if the model was trained by the command line.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -23,6 +23,8 @@ from scboost._xgboost import import_xgboost
 
 _Estimator = TypeVar("_Estimator", bound=SCBoost)
 
+_ONE_PROCESS = ("SCBoostDistribution", "SCBoostRanker", "SCBoostSurvival")
+
 
 @dataclass
 class Part:
@@ -144,3 +146,14 @@ def predictions(model: FittedModel, X: Any, n_threads: int) -> tuple[npt.NDArray
     """
     raw = model.raw_scores(X, n_threads)
     return model.labels(raw), model.means(raw), raw
+
+
+def missing_estimator(module: str, name: str) -> Exception:
+    """Return the error about a name that a module of distributed estimators does not have."""
+    if name not in _ONE_PROCESS:
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    # Not an AttributeError, whose text `from module import name` drops.
+    return ImportError(
+        f"{module} has no {name}: only classification and regression are distributed. Use scboost.{name}, which needs "
+        "the samples in one process."
+    )

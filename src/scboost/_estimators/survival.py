@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from scboost._arrays import ArrayLike, Float64Array
+from scboost._core.aft_scale import with_scale_given_features
 from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.losses import (
     AFTLoss,
@@ -23,7 +24,9 @@ from scboost._core.losses import (
     NormalAFTLoss,
 )
 from scboost._core.run import ValidationMetric
+from scboost._core.spec import FitSpec
 from scboost._core.survival import baseline_of, concordance, location_and_scale
+from scboost._core.train import TrainingData
 from scboost._data.samples import Samples
 from scboost._engine.interface import Regressor
 from scboost._estimators.intake import Target, make_samples
@@ -32,6 +35,7 @@ from scboost._estimators.restricted import RestrictedSCBoost
 from scboost._estimators.survival_target import SurvivalMetric, SurvivalScorer, cumulative_hazards, time_bounds
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._runtime.context import Context
 
 _AFT: dict[str, type[AFTLoss]] = {"normal": NormalAFTLoss, "logistic": LogisticAFTLoss, "extreme": ExtremeAFTLoss}
 
@@ -63,9 +67,9 @@ class SCBoostSurvival(RestrictedSCBoost):
         Distribution of the logarithm of the time for ``loss="aft"``, which corresponds to log-normal, log-logistic or
         Weibull times. None means "normal".
     aft_scale : float or None, default=None
-        Scale of that distribution during training. None means the maximum likelihood estimate of a model without
-        features; ``aft_scale_`` is then re-estimated from out-of-fold predictions, or from the training set if there
-        are none.
+        Scale of that distribution during training. None means an estimate from the out-of-fold predictions of a short
+        first fit; ``aft_scale_`` is then re-estimated from the out-of-fold predictions of the fit itself, or from the
+        training set if there are none.
     <shared parameters>
 
     Attributes
@@ -200,6 +204,12 @@ class SCBoostSurvival(RestrictedSCBoost):
         if isinstance(scoring, str):
             return SurvivalMetric(scoring, target.loss)
         return SurvivalScorer(scoring, target.loss, None)
+
+    def _refined_loss(self, spec: FitSpec, data: TrainingData, context: Context) -> Loss | None:
+        """Replace the scale without features, with which trees would predict too late times."""
+        if self.loss == "cox" or self.aft_scale is not None:
+            return None
+        return with_scale_given_features(spec, data, context)
 
     def _finished(self, model: FittedModel, samples: Samples, n_threads: int) -> FittedModel:
         """Add the baseline, from the training samples if there are no out-of-fold scores."""

@@ -131,7 +131,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "selected_features_": np.array(selection.features, dtype=np.int64) if selection.features else None,
         "categorical_splits_": selection.categorical_splits,
         "weighting_result_": model.weighting_result,
-        "target_name_": model.target_name,
+        "target_name_": list(model.target_name) if isinstance(model.target_name, tuple) else model.target_name,
         "members_": list(model.members) or None,
         "baseline_": dict(model.baseline) or None,
         "engine_": model.engine,
@@ -284,7 +284,8 @@ class _Reader:
         rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
         require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
         require(isinstance(reason, str), "stop_reason_ is not a text")
-        require(name is None or isinstance(name, str), "target_name_ is not a text")
+        names = [] if name is None else [name] if isinstance(name, str) else name
+        require(isinstance(names, list) and all(isinstance(one, str) for one in names), "target_name_ is not a text")
         engine = fitted.get("engine_")
         require(engine in (None, *get_args(EngineName)), f"engine_ is {engine!r:.40}")
         weights = fitted.get("weighting_result_")
@@ -303,7 +304,7 @@ class _Reader:
             stop_reason=reason,
             selection=_selection(fitted, encoder),
             weighting_result=weights,
-            target_name=name,
+            target_name=tuple(name) if isinstance(name, list) else name,
             baseline=_checked_baseline(fitted.get("baseline_", {}), loss),
             members=_checked_members(fitted.get("members_", []), ensemble),
             conformal=unpack_conformal(self._own["conformal"], loss) if "conformal" in self._own else None,

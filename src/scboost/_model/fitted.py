@@ -102,8 +102,9 @@ class FittedModel:
         What cross-validation selected.
     weighting_result : Weights or None
         Tree weights with their optimality gap, if weights were learned.
-    target_name : str or None
-        Name of the target column, if known.
+    target_name : str, tuple of str or None
+        Name of the target column, if known; names of several: all targets, time and event of a survival model, or
+        relevance and query of a ranking.
     baseline : mapping of str to ndarray
         What turns the raw scores of a survival model into survival functions; empty for other models, and before the
         end of the fit.
@@ -128,7 +129,7 @@ class FittedModel:
     stop_reason: str = ""
     selection: Selection = field(default_factory=Selection)
     weighting_result: Weights | None = None
-    target_name: str | None = None
+    target_name: str | tuple[str, ...] | None = None
     baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     members: tuple[int, ...] = ()
     conformal: Conformal | None = None
@@ -138,6 +139,12 @@ class FittedModel:
     def owner(self) -> str:
         """Name of the estimator that has such a model."""
         return _OWNERS[self.loss.task] if self.classes is None else "SCBoostClassifier"
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of the target columns; empty if they are not known."""
+        name = self.target_name
+        return () if name is None else (name,) if isinstance(name, str) else name
 
     @property
     def has_other_learners(self) -> bool:

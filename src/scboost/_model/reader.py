@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scboost._core.conformal import Intervals
 from scboost._engine.native import is_available
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model.fitted import FittedModel
@@ -30,6 +31,8 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
         "other" if link == "log" else link,  # the names of TreeMatrix
         model.classes,
         model.encoder.n_features,
+        task="" if model.loss.task == "regression" else model.loss.task,
+        uncertainty=_uncertainty(model),
     )
     if not isinstance(ensemble, TreeEnsemble):
         return by_learner
@@ -49,3 +52,12 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
         column_weights=native.column_weights,
         centers=native.centers,
     )
+
+
+def _uncertainty(model: FittedModel) -> str:
+    """Return what a model predicts about the uncertainty of a sample."""
+    if model.loss.task == "distribution":
+        return "distribution"
+    if model.conformal is None:
+        return ""
+    return "interval" if isinstance(model.conformal, Intervals) else "set"

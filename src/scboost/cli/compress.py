@@ -6,7 +6,7 @@ import argparse
 
 from scboost import compress
 from scboost.cli.console import add_model_and_data, say
-from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
+from scboost.cli.models import columns_of, read_model, require_labels_or_values, target_of, target_values, with_target
 from scboost.cli.output import MODEL_ENDINGS, check_output
 from scboost.cli.tables import Source, TextFormat
 
@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compress a model and print its certificate."""
     check_output(arguments.output, [arguments.model, arguments.data], MODEL_ENDINGS)
     model = read_model(arguments.model, arguments.data, arguments.threads)
+    require_labels_or_values(model, arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
     columns, kinds = columns_of(model, source)
     X_certify = y_certify = None

@@ -120,6 +120,20 @@ def add_model_and_data(parser: argparse.ArgumentParser) -> None:
     add_threads(parser)
 
 
+def add_roles(parser: argparse.ArgumentParser) -> None:
+    """Add the columns that are not features, which a model trained on the command line knows."""
+    default = "(default: that of the training table)"
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="COLUMN",
+        help=f"target column {default}; repeat it for a model of several targets",
+    )
+    parser.add_argument("--event", metavar="COLUMN", help=f"survival: column of event indicators {default}")
+    parser.add_argument("--group", metavar="COLUMN", help=f"ranking: column of queries {default}")
+    parser.add_argument("--weight", metavar="COLUMN", help="column of sample weights")
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the target column, which a model trained on the command line knows."""
     parser.add_argument("--target", metavar="COLUMN", help="target column (default: that of the training table)")

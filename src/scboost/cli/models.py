@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+from scboost import (
+    SCBoostClassifier,
+    SCBoostDistribution,
+    SCBoostRanker,
+    SCBoostRegressor,
+    SCBoostSurvival,
+    load_model,
+)
 from scboost.cli.console import warn
 from scboost.cli.output import MODEL_ENDINGS
 from scboost.cli.tables import DataError, Kinds, Source, format_of, pyarrow
 
-Model = SCBoostClassifier | SCBoostRegressor
+Model = SCBoostClassifier | SCBoostRegressor | SCBoostRanker | SCBoostSurvival | SCBoostDistribution
 
 
 def read_model(path: str, data: str | None = None, threads: int | None = None) -> Model:
@@ -55,7 +62,7 @@ def columns_of(model: Model, source: Source) -> tuple[list[str], Kinds]:
     """
     encoder = model.__fitted_model__().encoder
     if encoder.feature_names is None:
-        columns = [name for name in source.names if name != model.__fitted_model__().target_name]
+        columns = [name for name in source.names if name not in model.__fitted_model__().target_names]
         if len(columns) != encoder.n_features:
             raise DataError(
                 f"{source.path}: the model was fitted on {encoder.n_features} features without names, the table has "
@@ -79,7 +86,7 @@ class UnseenCategories:
 
     Parameters
     ----------
-    model : SCBoostClassifier or SCBoostRegressor
+    model : estimator
         Fitted.
     columns : list of str
         Names of its features.
@@ -115,18 +122,34 @@ class UnseenCategories:
                 )
 
 
+def require_labels_or_values(model: Model, arguments: argparse.Namespace, *, distributions: bool = False) -> None:
+    """Refuse a model whose target is not one column of class labels or values, before any table is read."""
+    command = f"scboost {arguments.command}"
+    supported = isinstance(model, SCBoostClassifier | SCBoostRegressor)
+    if not supported and not (distributions and isinstance(model, SCBoostDistribution)):
+        also = ", regression and distributions" if distributions else " and regression"
+        raise DataError(f"{arguments.model} is a {type(model).__name__}: {command} supports classification{also}")
+    model.__fitted_model__().require_one_target(command)
+
+
 def target_of(model: Model, arguments: argparse.Namespace) -> str:
-    """Return the name of the target column."""
-    name = arguments.target or model.__fitted_model__().target_name
+    """Return the name of the target column of a model with one."""
+    known = model.__fitted_model__().target_names
+    name = arguments.target or (known[0] if known else None)
     if name is None:
         raise DataError(f"{arguments.model} does not name its target column: give --target COLUMN")
     return str(name)
 
 
+def has_text_labels(model: Model) -> bool:
+    """Whether the target of a model is read as text: classes that are not numbers."""
+    return isinstance(model, SCBoostClassifier) and len(model.classes_) > 0 and model.classes_.dtype.kind not in "iuf"
+
+
 def with_target(model: Model, kinds: Kinds, target: str, weight: str | None) -> Kinds:
     """Add target and weights to the kinds of the columns."""
     numeric = kinds.numeric | ({weight} if weight else set())
-    if isinstance(model, SCBoostClassifier) and model.classes_.dtype.kind not in "iuf":
+    if has_text_labels(model):
         return replace(kinds, numeric=numeric, labels=kinds.labels | {target})
     return replace(kinds, numeric=numeric | {target})
 

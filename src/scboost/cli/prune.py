@@ -6,7 +6,7 @@ import argparse
 
 from scboost import prune
 from scboost.cli.console import add_model_and_data, add_target, say
-from scboost.cli.models import columns_of, read_model, target_of, target_values, with_target
+from scboost.cli.models import columns_of, read_model, require_labels_or_values, target_of, target_values, with_target
 from scboost.cli.output import MODEL_ENDINGS, check_output
 from scboost.cli.tables import Source, TextFormat
 
@@ -26,6 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Select and weight trees on held-out data."""
     check_output(arguments.output, [arguments.data], MODEL_ENDINGS)
     model = read_model(arguments.model, arguments.data, arguments.threads)
+    require_labels_or_values(model, arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
     target, weight = target_of(model, arguments), arguments.weight
     columns, kinds = columns_of(model, source)

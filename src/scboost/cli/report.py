@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from scboost import report
 from scboost.cli.console import add_model_and_data, say
-from scboost.cli.models import Model, columns_of, read_model, target_of, target_values, with_target
+from scboost.cli.models import (
+    Model,
+    columns_of,
+    read_model,
+    require_labels_or_values,
+    target_of,
+    target_values,
+    with_target,
+)
 from scboost.cli.output import check_output
 from scboost.cli.tables import Source, TextFormat
 from scboost.diagnostics._report import REPORT_ENDINGS
@@ -35,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Evaluate a model on held-out data and write the report."""
     check_output(arguments.output, [arguments.model, arguments.data, arguments.train], REPORT_ENDINGS)
     model = read_model(arguments.model, arguments.data, arguments.threads)
+    require_labels_or_values(model, arguments, distributions=True)
     target = target_of(model, arguments)
     X, y = _read(model, arguments.data, target, TextFormat.of(arguments))
     training: dict[str, Any] = {}

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,10 @@ class Kinds:
     categorical: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
     dates: frozenset[str] = frozenset()
+
+    def with_numeric(self, names: Collection[str]) -> Kinds:
+        """Return the same with more numeric columns."""
+        return replace(self, numeric=self.numeric | set(names))
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import ast
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._data.encoder import Encoder
 from scboost._data.identifiers import IdentifierWarning
+from scboost._estimators.distribution import DistributionName
 from scboost.cli.columns import suspicious_columns
 from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say, warn
-from scboost.cli.evaluate import predict, score
-from scboost.cli.models import Model, check_no_missing
+from scboost.cli.models import check_no_missing
 from scboost.cli.output import MODEL_ENDINGS, check_output
+from scboost.cli.roles import ESTIMATORS, Roles, asked_task, events, several, task_name
 from scboost.cli.tables import DataError, Kinds, Source, TextFormat, is_category, is_date, pyarrow
+from scboost.cli.training_summary import show_cross_validation, show_settings, show_validation
 
 SUMMARY = "train a model on a table and write it to a model file"
 EXAMPLES = (
@@ -26,6 +28,10 @@ EXAMPLES = (
     "scboost train train.csv --target price -o model.json --sep ';' --decimal ,",
     "scboost train train.parquet --target churn -o model.json --ignore customer_id --valid valid.parquet",
     "scboost train train.csv --target label -o model.json --param preset=best --param random_state=0",
+    "scboost train clicks.csv --task ranking --target relevance --group query -o ranker.json",
+    "scboost train patients.csv --task survival --target days --event died -o survival.json",
+    "scboost train demand.csv --task distribution --target units --distribution negative_binomial -o demand.json",
+    "scboost train plant.csv --target yield --target purity -o two_targets.json",
 )
 _MOST_CLASSES = 20  # integers with more distinct values than these are a regression target
 _MOST_SHOWN = 60
@@ -35,13 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_data(parser)
     add_threads(parser)
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="target column")
+    parser.add_argument(
+        "--target",
+        action="append",
+        required=True,
+        metavar="COLUMN",
+        help="target column: label, value, relevance or time; repeat it for several targets in one model",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model file, .json or .ubj")
     parser.add_argument(
         "--task",
-        choices=["auto", "classification", "regression"],
+        type=task_name,
+        choices=["auto", *ESTIMATORS],
         default="auto",
-        help="auto: classification if the target is a string or has at most 20 distinct values, all of them integers",
+        help="auto: what --group, --event or --distribution belongs to; otherwise classification if the target is a "
+        "string or has at most 20 distinct values, all of them integers, and regression if not",
+    )
+    parser.add_argument("--group", metavar="COLUMN", help="ranking: column that holds the query of each row")
+    parser.add_argument(
+        "--event", metavar="COLUMN", help="survival: column that says whether the event was observed (1) or not (0)"
+    )
+    parser.add_argument(
+        "--distribution", choices=get_args(DistributionName), help="distribution: family (default: normal)"
     )
     parser.add_argument("--valid", metavar="DATA", help=f"validation set, for early stopping and scores: {TABLE_HELP}")
     parser.add_argument("--weight", metavar="COLUMN", help="column of sample weights")
@@ -63,54 +84,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fit a model and write it."""
     check_output(arguments.output, [arguments.data, arguments.valid], MODEL_ENDINGS)
+    asked, given = asked_task(arguments), _parameters(arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
-    table, features = _read(arguments, source)
-    target, weight = arguments.target, arguments.weight
-    y = _target(table.column(target))
-    task = _task(y) if arguments.task == "auto" else arguments.task
+    roles = Roles.of(asked, arguments)
+    table, features = _read(arguments, source, roles)
+    y = _target(source, table, roles)
+    task = _task(y) if asked == "auto" else asked
     if task == "regression" and y.dtype == object:
-        raise DataError(f"{source.path}: column {target!r} holds strings such as {y[0]!r}; regression needs numbers")
-    given = {"verbose": 0, "n_jobs": arguments.threads, **_parameters(arguments.param)}
-    model: Model = (SCBoostClassifier if task == "classification" else SCBoostRegressor)(**given)
+        raise DataError(
+            f"{source.path}: column {roles.targets[0]!r} holds strings such as {y[0]!r}; regression needs numbers"
+        )
+    roles = replace(roles, task=task)
+    model = ESTIMATORS[task](**given)
     X = table.select(features)
-    how = " (from its values; --task overrides)" if arguments.task == "auto" else ""
-    say(f"{source.path}: {len(table):,} rows; {task} of {target!r}{how}")
+    how = " (from its values; --task overrides)" if asked == "auto" else ""
+    say(f"{source.path}: {len(table):,} rows; {task} of {', '.join(map(repr, roles.targets))}{how}")
     _show_kinds(X)
     for text in suspicious_columns(X):
         warn(text)
-    fit: dict[str, Any] = {}
-    if weight:
-        fit["sample_weight"] = table.column(weight).to_numpy()
+    fit: dict[str, Any] = {"sample_weight": roles.weights(table), "qid": roles.queries(source, table, source.first_row)}
     if arguments.valid:
-        fit |= _validation_set(arguments, X, y)
+        fit |= _validation_set(arguments, roles, X, y)
+    fit = {name: value for name, value in fit.items() if value is not None}
     with Elapsed("training", enabled=not arguments.quiet and not given["verbose"]), warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifierWarning)  # which suspicious_columns has given, with the option
         model.fit(X, y, **fit)
-    model.target_name_ = target
+    model.target_name_ = roles.stored
     model.save_model(arguments.output)
-    _show_settings(model)
+    show_settings(model)
     if arguments.valid:
-        _show_validation(model, y, fit)
+        show_validation(model, y, fit)
     else:
-        _show_cross_validation(model, y, fit.get("sample_weight"))
+        show_cross_validation(model, y, fit.get("sample_weight"))
     say(f"written to {arguments.output}")
     return 0
 
 
-def _read(arguments: argparse.Namespace, source: Source) -> tuple[Any, list[str]]:
-    """Read target, weights and features; return the table and the names of the features."""
-    target, weight = arguments.target, arguments.weight
-    others = [target, *([weight] if weight else [])]
-    source.require([*others, *arguments.ignore, *arguments.categorical, *arguments.numeric])
-    features = [name for name in source.names if name not in {*others, *arguments.ignore}]
+def _read(arguments: argparse.Namespace, source: Source, roles: Roles) -> tuple[Any, list[str]]:
+    """Read targets, weights and features; return the table and the names of the features."""
+    source.require([*roles.columns, *arguments.ignore, *arguments.categorical, *arguments.numeric])
+    features = [name for name in source.names if name not in {*roles.columns, *arguments.ignore}]
     if not features:
         raise DataError(f"{source.path}: no column is left as a feature")
-    kinds = Kinds(
-        numeric=frozenset([*arguments.numeric, *([weight] if weight else [])]),
-        categorical=frozenset(arguments.categorical),
-    )
-    table = source.read([*features, *others], kinds)
-    check_no_missing(source, target, table.column(target), source.first_row)
+    kinds = Kinds(numeric=frozenset(arguments.numeric), categorical=frozenset(arguments.categorical))
+    table = source.read([*features, *roles.columns], roles.kinds(kinds))
     for name in features:
         column = table.column(name)
         if pyarrow().types.is_temporal(column.type) and not is_date(column.type):
@@ -121,31 +138,48 @@ def _read(arguments: argparse.Namespace, source: Source) -> tuple[Any, list[str]
     return table, features
 
 
-def _validation_set(arguments: argparse.Namespace, X: Any, y: npt.NDArray[Any]) -> dict[str, Any]:
+def _validation_set(arguments: argparse.Namespace, roles: Roles, X: Any, y: npt.NDArray[Any]) -> dict[str, Any]:
     """Read the validation set, with features of the same kinds as those of the training set."""
     source = Source(arguments.valid, TextFormat.of(arguments))
-    target, weight = arguments.target, arguments.weight
     names = list(X.schema.names)
     categorical = frozenset(name for name, kind in zip(names, X.schema.types, strict=True) if is_category(kind))
     dates = frozenset(name for name, kind in zip(names, X.schema.types, strict=True) if is_date(kind))
-    numeric = frozenset(names) - categorical - dates | ({weight} if weight else set())
-    kinds = (
-        Kinds(numeric, categorical, frozenset([target]), dates)
-        if y.dtype == object
-        else Kinds(numeric | {target}, categorical, dates=dates)
-    )
-    table = source.read([*names, target, *([weight] if weight else [])], kinds)
+    features = Kinds(frozenset(names) - categorical - dates, categorical, dates=dates)
+    kinds = roles.kinds(features, text_target=y.dtype == object)
+    if y.dtype != object:
+        kinds = kinds.with_numeric(roles.targets)
+    table = source.read([*names, *roles.columns], kinds)
+    return {
+        "X_val": table.select(names),
+        "y_val": _target(source, table, roles),
+        "sample_weight_val": roles.weights(table),
+        "qid_val": roles.queries(source, table, source.first_row),
+    }
+
+
+def _target(source: Source, table: Any, roles: Roles) -> npt.NDArray[Any]:
+    """Return the target as the estimators take it."""
+    if len(roles.targets) > 1:
+        return several(table, roles.targets)
+    target = roles.targets[0]
     check_no_missing(source, target, table.column(target), source.first_row)
-    found = {"X_val": table.select(names), "y_val": _target(table.column(target))}
-    return found | ({"sample_weight_val": table.column(weight).to_numpy()} if weight else {})
+    values = _values(table.column(target))
+    if roles.event is None:
+        return values
+    return np.column_stack([values, events(source, roles.event, table.column(roles.event), source.first_row)])
 
 
-def _parameters(given: list[str]) -> dict[str, Any]:
-    parameters = {}
-    for text in given:
+def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of the estimator."""
+    parameters: dict[str, Any] = {"verbose": 0, "n_jobs": arguments.threads}
+    if arguments.distribution is not None:
+        parameters["distribution"] = arguments.distribution
+    for text in arguments.param:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise DataError(f"--param {text}: write it as NAME=VALUE")
+        if name == "distribution" and arguments.distribution is not None:
+            raise DataError(f"--param {text} and --distribution {arguments.distribution}: give one of them")
         try:
             parameters[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
@@ -153,7 +187,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     return parameters
 
 
-def _target(column: Any) -> npt.NDArray[Any]:
+def _values(column: Any) -> npt.NDArray[Any]:
     types = pyarrow().types
     if types.is_integer(column.type) or types.is_floating(column.type):
         return np.asarray(column.to_numpy())
@@ -163,9 +197,12 @@ def _target(column: Any) -> npt.NDArray[Any]:
 
 
 def _task(y: npt.NDArray[Any]) -> str:
+    """Infer the task from the target; several targets are labels if all values are 0 and 1."""
     if y.dtype == object:
         return "classification"
-    values = np.unique(y)
+    values = np.unique(y[~np.isnan(y)] if y.ndim == 2 else y)
+    if y.ndim == 2:
+        return "classification" if np.isin(values, (0, 1)).all() else "regression"
     few = len(values) <= _MOST_CLASSES and bool((values == np.round(values)).all())
     return "classification" if few else "regression"
 
@@ -185,62 +222,3 @@ def _show_kinds(X: Any) -> None:
         say(f"  {name:<{width}}  {kind}{missing}")
     if len(X.schema.names) > _MOST_SHOWN:
         say(f"  ... and {len(X.schema.names) - _MOST_SHOWN} more features")
-
-
-def _show_settings(model: Model) -> None:
-    """Print what was used, selected or given."""
-    parts = [f"{model.n_estimators_} rounds", f"learning rate {model.learning_rate_:.4g}"]
-    if getattr(model, "max_depth_", None) is not None:
-        parts.append(f"max depth {model.max_depth_}")
-    fitted = model.__fitted_model__()
-    if fitted.tree_shape:
-        parts.append(f"{fitted.tree_shape} trees")
-    if fitted.selected_features:
-        parts.append(f"{len(fitted.selected_features)} of {fitted.encoder.n_features} features")
-    if fitted.selection.categorical_splits:
-        parts.append(f"{fitted.selection.categorical_splits} categorical splits")
-    say(f"settings: {', '.join(parts)}")
-
-
-def _show_validation(model: Model, y: npt.NDArray[Any], fit: dict[str, Any]) -> None:
-    """Print the scores on the validation set beside those of a constant prediction."""
-    y_val, w = fit["y_val"], fit.get("sample_weight_val")
-    predicted = predict(model, fit["X_val"])
-    w_train = fit.get("sample_weight")
-    constant = np.broadcast_to(_constant(model, y, w_train), predicted.shape)
-    scores, baseline = score(model, y_val, predicted, w), score(model, y_val, constant, w)
-    parts = [f"{name} {value:.4g} (constant prediction: {baseline[name]:.4g})" for name, value in scores.items()][1:]
-    say(f"validation set: {', '.join(parts)}")
-
-
-def _constant(model: Model, y: npt.NDArray[Any], w: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Return the best constant prediction on the training set."""
-    fitted = model.__fitted_model__()
-    raw = fitted.loss.initial_score(_encoded(model, y), w)
-    constant: npt.NDArray[Any] = np.asarray(fitted.loss.link.inverse(np.asarray(raw, np.float64).reshape(-1, 1)))[0]
-    return constant
-
-
-def _encoded(model: Model, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the target as the loss takes it."""
-    values = np.searchsorted(model.classes_, y) if isinstance(model, SCBoostClassifier) else y
-    return np.asarray(values, dtype=np.float64)
-
-
-def _show_cross_validation(model: Model, y: npt.NDArray[Any], w: npt.NDArray[Any] | None) -> None:
-    """Print the loss of the fold models at the selected round beside that of a constant prediction."""
-    fitted = model.__fitted_model__()
-    if not fitted.selection.log:
-        say("no validation score: give --valid DATA, or leave n_estimators at its default")
-        return
-    column = next(name for name in fitted.selection.log if name != "round")
-    if column != "validation_loss":  # a metric, of which higher is better
-        score = float(np.max(fitted.selection.log[column]))
-        say(f"cross-validation: {column.removeprefix('validation_')} {score:.4g}")
-        return
-    loss = float(np.min(fitted.selection.log[column]))
-    target = _encoded(model, y)
-    raw = np.asarray(fitted.loss.initial_score(target, w), dtype=np.float64)
-    constant = float(fitted.loss.mean(target, np.tile(raw[:, None], len(y)), w))
-    name = "log-loss" if isinstance(model, SCBoostClassifier) else f"{model.loss} loss"
-    say(f"cross-validation: {name} {loss:.4g} (constant prediction: {constant:.4g})")

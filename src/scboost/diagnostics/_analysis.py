@@ -28,6 +28,7 @@ from scboost.diagnostics.sections.errors import Errors, find_errors
 from scboost.diagnostics.sections.explanations import Explanation, choose_samples, explain
 from scboost.diagnostics.sections.fitting import Fitting, describe_fit
 from scboost.diagnostics.sections.residuals import Residuals, evaluate_residuals
+from scboost.diagnostics.sections.uncertainty import Uncertainty, evaluate_uncertainty
 
 MAX_SAMPLES = 20_000
 """Samples used by a report at most."""
@@ -89,6 +90,8 @@ class Analysis:
     calibration : Calibration or None
     class_calibration : list of Calibration
         Of the classes of ``classification``; empty for at most two classes.
+    uncertainty : Uncertainty or None
+        None without y, and if the model predicts neither intervals nor label sets nor distributions.
     frontier : Frontier or None
         None without y, or if the raw score is not on the scale of y.
     importance : Importance
@@ -116,6 +119,7 @@ class Analysis:
     errors: Errors | None
     calibration: Calibration | None
     class_calibration: list[Calibration]
+    uncertainty: Uncertainty | None
     frontier: Frontier | None
     importance: Importance
     effects: list[Effect]
@@ -160,7 +164,7 @@ def analyze(
     reader = subject.reader
     X = subject.check(X)
     n_given = int(X.shape[0])
-    target = None if y is None else check_length(y, n_given)
+    target = None if y is None else _checked_target(y, n_given, reader.task)
     rng = np.random.default_rng(seed)
     size = max(1, min(MAX_SAMPLES, _MAX_VALUES // len(reader.column_weights)))
     here = _evaluate(subject, X, target, size, rng)
@@ -203,6 +207,7 @@ def analyze(
             if predictions is None or classification is None
             else compute_class_calibration(predictions, [scores.k for scores in classification.classes], seed)
         ),
+        uncertainty=detail.uncertainty(seed),
         frontier=frontier,
         importance=importance,
         effects=detail.effects(rng),
@@ -212,6 +217,18 @@ def analyze(
         comparison=_compare(subject, here, options),
         constant_trees=_constant_trees(trees),
     )
+
+
+def _checked_target(y: ArrayLike, n: int, task: str) -> npt.NDArray[Any]:
+    """Return y as an array of shape (n,); refuse tasks whose scores are not those of labels or values."""
+    if task in {"ranking", "survival"}:
+        score = "NDCG of a ranking" if task == "ranking" else "concordance of a survival model"
+        raise ValueError(
+            f"report supports y for classification, regression and distributional regression; this is a model for "
+            f"{task}. Call report(model, X) without y to see features, trees and redundancy; model.score returns the "
+            f"{score}."
+        )
+    return check_length(y, n)
 
 
 def _evaluate(subject: Subject, X: Any, y: npt.NDArray[Any] | None, size: int, rng: np.random.Generator) -> _Evaluated:
@@ -259,6 +276,13 @@ class _Detail:
             return None
         return find_errors(here.predictions, here.X, here.rows, self._features, self.names, self._facts.classes)
 
+    def uncertainty(self, seed: int) -> Uncertainty | None:
+        subject, here = self._subject, self._here
+        if here.predictions is None or subject.calibrated:  # a wrapper has other probabilities than the ensemble
+            return None
+        X = subject.transform(here.X)
+        return evaluate_uncertainty(subject.ensemble, subject.reader.uncertainty, X, here.predictions, seed)
+
     def effects(self, rng: np.random.Generator) -> list[Effect]:
         n = len(self._facts.classes)
         outputs = [0] if n == 0 else [1] if n == 2 else list(range(min(n, MAX_EFFECT_CLASSES)))
@@ -292,6 +316,7 @@ def _facts(subject: Subject, redundancy: RedundancyReport, n_classes: int) -> Mo
         task = "binary classification"
     else:
         task = "quantile regression" if reader.link == "quantile" else "regression"
+        task = {"distribution": "distributional regression"}.get(reader.task, reader.task) or task
     return ModelFacts(
         name=redundancy.model_name,
         library=reader.library,

@@ -94,7 +94,7 @@ def _calibration(p: FloatArray, outcome: BoolArray, subject: str, seed: int, *, 
     bins = _equal_bins(p)
     count = np.bincount(bins)
     predicted, observed = np.bincount(bins, p) / count, np.bincount(bins, outcome) / count
-    low, high = _wilson(observed, count)
+    low, high = wilson(observed, count)
     rng = np.random.default_rng(seed)
     simulated = [np.bincount(bins, rng.random(len(p)) < p) / count for _ in range(_SIMULATIONS)]
     errors = [np.abs(shares - predicted) @ count / count.sum() for shares in simulated]
@@ -110,7 +110,7 @@ def _equal_bins(prediction: FloatArray) -> IntArray:
     return np.asarray(np.unique(bins, return_inverse=True)[1])  # ties leave some bins empty
 
 
-def _wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
+def wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the Wilson score interval of a proportion at 95 % confidence."""
     z = 1.96
     center = (share + z**2 / (2 * count)) / (1 + z**2 / count)

@@ -37,6 +37,7 @@ def find(analysis: Analysis) -> list[Finding]:
         *_about_training(analysis),
         *_about_trees(analysis),
         *_about_calibration(analysis),
+        *_about_coverage(analysis),
         *_about_bias(analysis),
         *_about_drift(analysis),
         *_about_segments(analysis),
@@ -147,6 +148,25 @@ def _about_calibration(analysis: Analysis) -> list[Finding]:
     if not calibration.is_miscalibrated:
         return [Finding("ok", "Calibrated probabilities", text)]
     return [Finding("warning", "Miscalibrated probabilities", f"{text} Consider sklearn's CalibratedClassifierCV.")]
+
+
+def _about_coverage(analysis: Analysis) -> list[Finding]:
+    """Warn if the observed coverage is significantly below the nominal one at any level."""
+    found = analysis.uncertainty
+    if found is None:
+        return []
+    what = "label sets" if found.kind == "set" else "prediction intervals"
+    wrong = [one for one in found.coverage if one.observed < one.nominal and one.differs]
+    one = wrong[0] if wrong else found.coverage[1]
+    text = (
+        f"{what.capitalize()} with a nominal coverage of {format_percent(one.nominal)} cover "
+        f"{format_percent(one.observed, 1)} of the samples (95 % confidence interval {format_percent(one.low, 1)} to "
+        f"{format_percent(one.high, 1)})."
+    )
+    if not wrong:
+        return [Finding("ok", "Coverage", text)]
+    fix = "another distribution" if found.kind == "distribution" else "calibrate(X_cal, y_cal) with samples like these"
+    return [Finding("warning", "Coverage below the nominal level", f"{text} Consider {fix}.")]
 
 
 def _about_bias(analysis: Analysis) -> list[Finding]:

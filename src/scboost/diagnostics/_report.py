@@ -104,9 +104,10 @@ def report(
     """Evaluate a fitted tree ensemble and describe it in an HTML report.
 
     The report shows scores with confidence intervals beside those of a constant prediction, ROC and precision-recall
-    curves or residuals, the samples and segments with the largest errors, calibration, feature importance, partial
-    dependence, explanations of single predictions, a summary of the data, learning curves, the redundancy of the trees,
-    and checks such as that for overfitting. It needs matplotlib (the extra ``plot``).
+    curves or residuals, the samples and segments with the largest errors, calibration, the coverage of prediction
+    intervals, label sets and predicted distributions (models of scboost), feature importance, partial dependence,
+    explanations of single predictions, a summary of the data, learning curves, the redundancy of the trees, and checks
+    such as that for overfitting. It needs matplotlib (the extra ``plot``).
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ def report(
     X : array-like or table of shape (n_samples, n_features)
         Held-out samples, many more than trees. More than 20,000 samples are subsampled.
     y : array-like of shape (n_samples,), optional
-        Class labels or values. Without y, only results that need no targets are shown.
+        Class labels or values. Without y, only results that need no targets are shown. Relevances of a ranking and
+        survival times are not supported: leave y out.
     X_train, y_train : array-like, optional
         Training samples, to compare their scores and to find features whose distribution has changed.
     compare : object, optional

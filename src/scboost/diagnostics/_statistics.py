@@ -137,6 +137,11 @@ def collect_statistics(ensemble: EnsembleReader, X: Any, y: ArrayLike | None = N
     if np.shape(X)[:1] == (0,):
         return None
     X = ensemble.check(X)
+    if y is not None and ensemble.task:
+        raise ValueError(
+            f"y cannot be compared with the trees of a model for {ensemble.task}: its raw score is not on the scale of "
+            "y; leave y out."
+        )
     target = None if y is None else check_length(y, X.shape[0])
     return combine(
         Statistics.of_block(trees, None if target is None else target[rows])

@@ -39,13 +39,14 @@ def encode_target(trees: TreeMatrix, y: npt.ArrayLike, n: int | None = None) -> 
         If y has another length than X, labels that are missing or that the model does not know, values that are not
         finite numbers, or if the raw score of the model is not on the scale of y.
     """
+    has_classes = trees.classes is not None or trees.link in {"logit", "softmax"}
+    if not has_classes and (trees.link not in {"identity", "quantile"} or trees.n_outputs > 1):
+        raise ValueError("y cannot be compared with this model's trees: its raw score is not on the scale of y.")
     y = check_length(y, len(trees.H) if n is None else n)
     if trees.classes is not None:
         return _encode_labels(y, np.asarray(trees.classes))
-    if trees.link in {"logit", "softmax"}:  # a booster without labels
+    if has_classes:  # a booster without labels
         return _encode_labels(y, np.arange(max(2, trees.n_outputs)))
-    if trees.link not in {"identity", "quantile"} or trees.n_outputs > 1:
-        raise ValueError("y cannot be compared with this model's trees: its raw score is not on the scale of y.")
     try:
         values = y.astype(np.float64)
     except (TypeError, ValueError):

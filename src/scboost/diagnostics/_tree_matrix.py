@@ -182,6 +182,10 @@ class EnsembleReader:
         Feature names; a table must have these columns in this order.
     needs_table : bool
         Whether the model has categorical features that only a table can hold, so that a numeric array is refused.
+    task : {"", "ranking", "survival", "distribution"}
+        What the model is for, if not classification or regression.
+    uncertainty : {"", "interval", "set", "distribution"}
+        What it predicts beside labels or values: ``predict_interval``, ``predict_set`` or ``predict_distribution``.
     """
 
     fill: Callable[[Any, FloatArray], None]
@@ -195,6 +199,8 @@ class EnsembleReader:
     feature_names: list[str] | None = None
     average: bool = False
     needs_table: bool = False
+    task: str = ""
+    uncertainty: str = ""
 
     def matrix(self, X: Any, dtype: npt.DTypeLike, block_size: int) -> TreeMatrix:
         """Return the tree matrix of all samples, filled block by block."""

@@ -10,13 +10,13 @@ does not matter, and the same samples give the same model.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from scboost._estimators import classifier, regressor
 from scboost._estimators.parameters import thread_count
-from scboost._estimators.sharing import predictions
+from scboost._estimators.sharing import missing_estimator, predictions
 from scboost.spark._columns import Columns as _Columns  # noqa: F401 - first: it says which packages are missing
 from scboost.spark._estimator import SparkEstimator, with_parameters_of
 from scboost.spark._model import Probabilistic, SparkModel
@@ -131,7 +131,5 @@ class SCBoostRegressor(SparkEstimator):
     _model_class = SCBoostRegressionModel
 
 
-def __getattr__(name: str) -> object:
-    if name in {"SCBoostDistribution", "SCBoostRanker", "SCBoostSurvival"}:
-        raise AttributeError(f"scboost.spark has no {name}: its samples must be on one machine. Use scboost.{name}.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    raise missing_estimator(__name__, name)

@@ -15,6 +15,7 @@ from scboost.diagnostics.html.sections.overview import overview
 from scboost.diagnostics.html.sections.performance import performance
 from scboost.diagnostics.html.sections.redundancy import redundancy
 from scboost.diagnostics.html.sections.trees import slider, trees
+from scboost.diagnostics.html.sections.uncertainty import uncertainty
 from scboost.diagnostics.html.text import library_name
 
 
@@ -26,6 +27,7 @@ def render_page(analysis: Analysis) -> str:
         "performance": "Performance",
         "errors": "Errors",
         "calibration": "Calibration" if facts.classes else "Predictions",
+        **({} if analysis.uncertainty is None else {"uncertainty": "Uncertainty"}),
         "features": "Features",
         "data": "Data",
         "fitting": "Training",
@@ -43,6 +45,7 @@ def render_page(analysis: Analysis) -> str:
         performance=performance(analysis),
         errors=errors(analysis),
         calibration=calibration(analysis),
+        uncertainty=uncertainty(analysis),
         features=features(analysis),
         data=data(analysis),
         fitting=fitting(analysis),

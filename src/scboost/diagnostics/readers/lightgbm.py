@@ -90,9 +90,14 @@ class _Text:
         counts = re.search(r"^leaf_count=(.+)$", tree, flags=re.MULTILINE)
         return float(np.average(leaves, weights=np.array(counts.group(1).split(), float)) if counts else leaves[0])
 
+    @property
+    def objective(self) -> list[str]:
+        """Name of the objective, and its options."""
+        found = re.search(r"^objective=(.*)$", self.head, flags=re.MULTILINE)
+        return found.group(1).split() if found else ["custom"]
+
     def link(self) -> str:
-        objective = re.search(r"^objective=(.*)$", self.head, flags=re.MULTILINE)
-        name, *options = objective.group(1).split() if objective else ["custom"]
+        name, *options = self.objective
         if name == "binary":
             return "logit" if "sigmoid:1" in options else "other"
         if name in {"regression", "regression_l1", "huber", "fair", "mape"} and "sqrt" not in options:
@@ -135,6 +140,7 @@ def _read(model: _Booster | _Model) -> EnsembleReader:
         None if automatic else names,
         text.average,
         needs_table=re.search(r"^pandas_categorical:\[\[", text.tail, flags=re.MULTILINE) is not None,
+        task="ranking" if text.objective[0] in {"lambdarank", "rank_xendcg"} else "",
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Model = xgboost.Booster | xgboost.XGBModel
 
+_TASKS = {"rank": "ranking", "survival": "survival"}
 _LINKS = {
     "binary:logistic": "logit",
     "multi:softprob": "softmax",
@@ -69,6 +70,7 @@ def _read(model: Model) -> EnsembleReader:
         booster.num_features(),
         None if booster.feature_names is None else list(booster.feature_names),
         needs_table=bool(document.model.get("cats", {}).get("enc")),
+        task=_TASKS.get(document.objective.split(":")[0], ""),
     )
 
 
