@@ -151,7 +151,7 @@ class PredictedDistribution:
 
 
 def predicted(loss: DistributionLoss, raw: FloatArray) -> PredictedDistribution:
-    """Return the distributions that raw scores of shape (2, n) are the parameters of."""
+    """Return the distributions whose parameters are raw scores of shape (2, n)."""
     from scipy import stats  # which takes long to import
 
     first, second = raw
@@ -173,7 +173,7 @@ def out_of_fold_correction(
 ) -> tuple[list[float], list[float]]:
     """Return the factor of the trees and the shift of each parameter that minimise the loss of held-out samples.
 
-    A model that has seen a sample underestimates its distance from the location, and so its scale.
+    On its training samples a model underestimates the residuals, and so the scale.
 
     Parameters
     ----------

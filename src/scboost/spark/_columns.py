@@ -28,7 +28,7 @@ except ImportError as error:
 
 _Stage = TypeVar("_Stage", bound="Columns")
 NOT_ON_SPARK = {
-    "estimator": "only XGBoost's trees are grown by several workers",
+    "estimator": "distributed fits support trees only",
     "max_trees": "compress the fitted model on a sample: scboost.compress",
     "n_jobs": "a task has as many threads as spark.task.cpus says",
     "warm_start": "use callbacks=[Checkpoint(path)] and resume_from=path",

@@ -63,7 +63,7 @@ class _Margin:
         self._loss, self._unit = loss, unit
 
     def check(self, y: Array, *, intercept: bool) -> None:
-        """Accept every target: its range was checked by the loss."""
+        """Accept all targets: the loss has checked their range."""
 
     def value(self, y: Array, F: Array) -> Array:
         return np.asarray(self._loss.pointwise_loss(y.T, np.atleast_2d(F.T)) / self._unit, np.float64)
