@@ -148,7 +148,7 @@ def test_pickled_checkpoints_are_rejected(tmp_path):
         (lambda X, y: (X[:, ::-1], y), "X has changed"),
         (lambda X, y: (X[::-1], y[::-1]), "X and y have changed"),
         (lambda X, y: (X, 1 - y), "y has changed"),
-        (lambda X, y: (X[:, :3], y), "columns"),
+        (lambda X, y: (X[:, :3], y), "features"),
     ],
 )
 def test_other_rows_are_refused_and_the_checkpoint_kept(change, named, tmp_path):

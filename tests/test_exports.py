@@ -174,7 +174,7 @@ def test_shap_explains_the_exported_model(case):
 def test_other_learners_are_refused(export):
     X, y = two_classes()
     model = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
-    with pytest.raises(AttributeError, match=r"to_\w+\(\) needs trees of the XGBoost engine"):
+    with pytest.raises(AttributeError, match=r"to_\w+\(\) needs the built-in trees"):
         export(model)
 
 

@@ -175,7 +175,7 @@ def test_sparse_rows_keep_their_meaning(tmp_path):
 def test_unsupported_models_cannot_be_saved(tmp_path):
     X, y = two_classes()
     other = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
-    with pytest.raises(AttributeError, match=r"save_model\(\) needs trees of the XGBoost engine"):
+    with pytest.raises(AttributeError, match=r"save_model\(\) needs the built-in trees"):
         other.save_model(tmp_path / "a.ubj")
     with pytest.raises(ValueError, match=r"must end in one of .json, .ubj"):
         SCBoostClassifier(**FAST).fit(X, y).save_model(tmp_path / "a.pkl")

@@ -142,7 +142,7 @@ def test_a_warm_start_refuses_other_rows_and_keeps_its_model(change, words):
 )
 def test_a_warm_start_refuses_another_parameter_by_name(change):
     model = SCBoostRegressor(**FAST, early_stopping=True, warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match=f"{next(iter(change))}=.* was .* in the fit to go on with"):
+    with pytest.raises(ValueError, match=f"{next(iter(change))}=.* was .* in the fit to resume"):
         model.set_params(n_estimators=12, **change).fit(X, y)
 
 

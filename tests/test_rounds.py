@@ -377,11 +377,11 @@ def test_a_model_to_go_on_from_must_fit_the_rows():
     first = SCBoostClassifier(**SELECTED, n_estimators=3).fit(pd.DataFrame(X, columns=names), y)
     more = SCBoostClassifier(**SELECTED, n_estimators=3)
     turned = pd.DataFrame(X, columns=names)[names[::-1]]
-    with pytest.raises(ValueError, match=r"init_model has the columns \['a', .*same order"):
+    with pytest.raises(ValueError, match=r"init_model has the features \['a', .*same order"):
         more.fit(turned, y, init_model=first)
     with pytest.raises(ValueError, match=r"init_model has the classes \[0, 1\], y has \['no', 'yes'\]"):
         more.fit(pd.DataFrame(X, columns=names), np.where(y, "yes", "no"), init_model=first)
-    with pytest.raises(ValueError, match=r"init_model adds rounds.*n_estimators as a number"):
+    with pytest.raises(ValueError, match=r"init_model adds rounds.*set n_estimators to a number"):
         SCBoostClassifier(**SELECTED).fit(pd.DataFrame(X, columns=names), y, init_model=first)
     with pytest.raises(ValueError, match="init_model is a SCBoostRegressor"):
         more.fit(X, y, init_model=SCBoostRegressor(**SELECTED, n_estimators=2).fit(X, y))
@@ -403,7 +403,7 @@ def test_a_model_of_other_quantiles_is_not_continued():
     X, y = real_target(n=200)
     params = {"loss": "quantile", "n_estimators": 3, "n_jobs": 1, "random_state": 0}
     first = SCBoostRegressor(quantile=[0.1, 0.9], **params).fit(X, y)
-    with pytest.raises(ValueError, match=r"another loss, QuantilesLoss\(quantiles=\[0.1, 0.9\]\); this is .*0.8"):
+    with pytest.raises(ValueError, match=r"the loss QuantilesLoss\(quantiles=\[0.1, 0.9\]\), which differs.*0.8"):
         SCBoostRegressor(quantile=[0.1, 0.8], **params).fit(X, y, init_model=first)
 
 
@@ -421,7 +421,7 @@ def test_categories_of_the_first_model_stay_the_categories():
 
 def test_a_warm_start_needs_a_number_of_rounds():
     X, y = two_classes()
-    with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' selects it; give a number"):
+    with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' selects it; set n_estimators to a number"):
         SCBoostClassifier(warm_start=True).fit(X, y)
 
 

@@ -83,9 +83,9 @@ def test_tables_name_their_constraints_and_categories_refuse_them():
     model = SCBoostRegressor(**FAST, monotone_constraints={"a": 1}).fit(table, y)
     moved = pd.concat([table.assign(a=v) for v in (-1.0, 0.0, 1.0)])
     assert (np.diff(model.predict(moved).reshape(3, -1), axis=0) >= -1e-6).all()
-    with pytest.raises(ValueError, match=r"monotone_constraints on categorical column 4.*order"):
+    with pytest.raises(ValueError, match=r"monotone_constraints cannot constrain the categorical feature 4.*order"):
         SCBoostRegressor(**FAST, monotone_constraints={"e": 1}).fit(table, y)
-    with pytest.raises(ValueError, match=r"unknown columns \['z'\]"):
+    with pytest.raises(ValueError, match=r"unknown features \['z'\]"):
         SCBoostRegressor(**FAST, monotone_constraints={"z": 1}).fit(table, y)
 
 

@@ -246,7 +246,7 @@ def test_what_is_wrong_with_rows_is_said_on_the_driver(spark, change, error, mes
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"estimator": 1}, "estimator=1 cannot be used on Spark: only XGBoost's trees"),
+        ({"estimator": 1}, "estimator=1 cannot be used on Spark: distributed fits support trees only"),
         ({"n_jobs": 2}, "n_jobs=2 cannot be used on Spark: .*spark.task.cpus"),
         ({"maxDepth": 2}, "no parameter 'maxDepth'.*max_depth"),
         ({"iterations": 2}, "use n_estimators"),

@@ -161,7 +161,7 @@ class Outputs:
 
     @property
     def driver(self) -> FloatArray:
-        """Variable that the local scale depends on: the distance of the outer quantiles, of shape (n,), or the prediction."""
+        """Argument of the local scale, of shape (n,): the distance of the outer quantiles, or the prediction."""
         return self.values[0] if len(self.values) == 1 else np.asarray(self.values[-1] - self.values[0])
 
     def take(self, samples: BoolArray) -> Outputs:

@@ -55,7 +55,9 @@ FOREIGN = (
         "max_delta_step max_leaf_output", "XL", "there is none; reg_lambda and min_child_weight damp leaf values."
     ),
     _foreign("bagging_fraction", "L", "use subsample."),
-    _foreign("bagging_freq subsample_freq", "L", "leave it out: with subsample below 1, samples are drawn in every round."),
+    _foreign(
+        "bagging_freq subsample_freq", "L", "leave it out: with subsample below 1, samples are drawn in every round."
+    ),
     _foreign(
         "bagging_temperature bootstrap_type sampling_method mvs_reg sampling_unit sampling_frequency",
         "XC",
@@ -73,7 +75,11 @@ FOREIGN = (
         "C",
         "there is none; see max_bin.",
     ),
-    _foreign("random_strength", "C", "use exploration, the standard deviation of the noise added to the gradient when splits are chosen."),
+    _foreign(
+        "random_strength",
+        "C",
+        "use exploration, the standard deviation of the noise added to the gradient when splits are chosen.",
+    ),
     _foreign(
         "random_score_type langevin diffusion_temperature posterior_sampling model_shrink_rate model_shrink_mode",
         "C",
@@ -140,7 +146,9 @@ FOREIGN = (
     _foreign("is_unbalance auto_class_weights", "LC", "use class_weight='balanced' of SCBoostClassifier."),
     _foreign("class_weights", "C", "use class_weight={label: weight, ...} of SCBoostClassifier."),
     _foreign(
-        "tree_method booster boosting_type boosting", "XLC", "leave it out: trees are always histogram trees; see engine."
+        "tree_method booster boosting_type boosting",
+        "XLC",
+        "leave it out: trees are always histogram trees; see engine.",
     ),
     _foreign("grow_policy", "XC", "use tree_shape."),
     _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
@@ -151,7 +159,9 @@ FOREIGN = (
         "XLC",
         "there is none: every sample starts at the same raw score; see init.",
     ),
-    _foreign("missing nan_mode", "XC", "leave it out: NaN is missing, and each split learns a default direction for it."),
+    _foreign(
+        "missing nan_mode", "XC", "leave it out: NaN is missing, and each split learns a default direction for it."
+    ),
     _foreign(
         "enable_categorical cat_features categorical_feature categorical_features feature_types",
         "XLCS",
@@ -187,7 +197,9 @@ FOREIGN = (
         "XLC",
         "use device, which is handed to XGBoost: 'cuda' or 'cuda:0'. Only 'cpu' is covered by tests.",
     ),
-    _foreign("importance_type", "XL", "leave it out: feature_importances_ is the share of each feature in the total gain."),
+    _foreign(
+        "importance_type", "XL", "leave it out: feature_importances_ is the share of each feature in the total gain."
+    ),
     _foreign("xgb_model", "X", "use init_model= in fit, a model or the file of one."),
     _foreign(
         "extra_trees linear_tree path_smooth leaf_estimation_method leaf_estimation_iterations "
@@ -254,7 +266,9 @@ PREDICT = (
     _foreign("pred_leaf", "XL", "use apply(X)."),
     _foreign("base_margin", "X", "there is none: add the margin to decision_function(X)."),
     _foreign(
-        "validate_features predict_disable_shape_check", "XL", "leave it out: feature names and their number are always checked."
+        "validate_features predict_disable_shape_check",
+        "XL",
+        "leave it out: feature names and their number are always checked.",
     ),
 )
 """Arguments of other libraries' ``predict``."""
@@ -282,7 +296,7 @@ METRICS = {
     "l1": "neg_mean_absolute_error",
     "mape": "neg_mean_absolute_percentage_error",
 }
-"""Names of metrics in other libraries, in lower case, and the scikit-learn scorer that ranks models in the same order."""
+"""Names of metrics in other libraries, in lower case, and the scikit-learn scorer with the same order of models."""
 
 
 def scorer_name(metric: str, n_classes: int | None) -> str:

@@ -13,7 +13,9 @@ def check_parameters(p: Parameters) -> None:
     """Reject combinations of parameters that are invalid for any data."""
     leaves_unlimited = p.max_leaves is None or (p.max_leaves == "auto" and p.tree_shape not in {"auto", "leaf-wise"})
     if p.max_depth is None and leaves_unlimited:
-        raise ValueError(f"max_depth=None and max_leaves={p.max_leaves} do not limit the size of trees; set at least one.")
+        raise ValueError(
+            f"max_depth=None and max_leaves={p.max_leaves} do not limit the size of trees; set at least one."
+        )
     for callback in p.callbacks or ():
         if not callable(callback):
             raise TypeError(

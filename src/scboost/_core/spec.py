@@ -431,7 +431,9 @@ def _selection(
 ) -> RoundSelection:
     stopping = autotune.selection_stopping(p.n_iter_no_change, p.tol)
     speedup = 1
-    if strategy.weighting is None or strategy.adds_full_model:  # fold models that are not kept may have a larger learning rate
+    if (
+        strategy.weighting is None or strategy.adds_full_model
+    ):  # fold models that are not kept may have a larger learning rate
         speedup = autotune.selection_speedup(rate, facts.rarest_class)
         stopping = replace(stopping, patience=-(-stopping.patience // speedup))
     by_loss = p.estimator is None and p.early_stopping_metric is None

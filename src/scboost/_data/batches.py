@@ -120,11 +120,13 @@ class Batches:
 
         def make_batches() -> Iterator[tuple[Any, ...]]:
             for path in paths:
-                with parquet.ParquetFile(path, pre_buffer=False) as file:  # pre-buffering would read the whole file ahead
+                with parquet.ParquetFile(
+                    path, pre_buffer=False
+                ) as file:  # pre-buffering would read the whole file ahead
                     for batch in file.iter_batches(n_rows, columns=[*chosen, *others], use_threads=False):
                         table = arrow.Table.from_batches([batch])
                         yield table.select(chosen), *(table.column(name).to_numpy() for name in others)
-            arrow.default_memory_pool().release_unused()  # Arrow's memory pool keeps freed memory, more with more columns
+            arrow.default_memory_pool().release_unused()  # Arrow's memory pool keeps freed memory
 
         return cls(make_batches, folder=folder)
 
@@ -247,17 +249,23 @@ class OpenBatches(Paged):
         for n, (i, X, y, _) in enumerate(self._batches, start=1):
             before = self._seen[n - 1] if n <= len(self._seen) else None
             if before is None or _checksum(y) != before.target:
-                raise ValueError(f"Batch {i} differs from the first pass in y; make_batches must return the same batches each time.")
+                raise ValueError(
+                    f"Batch {i} differs from the first pass in y; make_batches must return the same batches each time."
+                )
             with _named(i):
                 matrix = self._encoder.encode(X)
                 check_size(matrix)
             if _matrix_checksum(matrix, before.columns) != before.samples:
-                raise ValueError(f"Batch {i} differs from an earlier pass in X; make_batches must return the same batches each time.")
+                raise ValueError(
+                    f"Batch {i} differs from an earlier pass in X; make_batches must return the same batches each time."
+                )
             if before.columns is not None:
                 self._seen[n - 1] = _Seen(None, _matrix_checksum(matrix, None), before.target)
             yield matrix
         if n < len(self._seen):
-            raise ValueError("There are fewer batches than in the first pass; make_batches must return the same batches each time.")
+            raise ValueError(
+                "There are fewer batches than in the first pass; make_batches must return the same batches each time."
+            )
 
 
 @contextmanager

@@ -108,7 +108,9 @@ def hold_out(
         )
     size = samples.effective_size(context.communicator)
     if min(np.ceil(fraction * size), np.floor((1 - fraction) * size)) < max(n_classes, 1) or min(distinct) < 2:
-        raise ValueError(f"{origin} cannot be held out: the training or the validation set would be too small. {advice}")
+        raise ValueError(
+            f"{origin} cannot be held out: the training or the validation set would be too small. {advice}"
+        )
     held_out = content_sample(
         samples.fold_keys(context), fraction, class_indices(samples, n_classes), seed, context.communicator
     )

@@ -40,7 +40,9 @@ class EstimatorEngine(Engine):
                 rows = hessian[k] > 0
                 model.fit(self._X[rows], target[k, rows] / hessian[k, rows], sample_weight=hessian[k, rows])
             else:
-                model.fit(self._X, target[k].copy())  # a copy, because the loop overwrites the target and the learner may keep a reference
+                model.fit(
+                    self._X, target[k].copy()
+                )  # a copy, because the loop overwrites the target and the learner may keep a reference
             leaves = model.apply(self._X) if hasattr(model, "apply") else None
             if leaves is not None and leaves.ndim == 1:  # a forest returns one leaf per tree
                 nodes, leaf = np.unique(leaves, return_inverse=True)

@@ -64,7 +64,9 @@ class Learner:
         Node index of each leaf in ``model``.
     """
 
-    def __init__(self, leaf: IntArray | None, values: FloatArray, model: LearnerModel | None, nodes: IntArray | None) -> None:
+    def __init__(
+        self, leaf: IntArray | None, values: FloatArray, model: LearnerModel | None, nodes: IntArray | None
+    ) -> None:
         self.leaf, self.values = leaf, values
         self._model, self._nodes = model, nodes
 

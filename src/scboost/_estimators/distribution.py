@@ -45,7 +45,7 @@ _DF = 5.0
 
 @documented
 class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[misc]
-    """Gradient-boosted trees for distributional regression: they predict a distribution in place of a number.
+    """Gradient-boosted trees for distributional regression: they predict a distribution instead of a point.
 
     Both parameters of the distribution depend on the features, so the predicted spread differs between samples. In each
     round, one tree is grown for each parameter on the gradient of the negative log-likelihood, with the Fisher
@@ -156,7 +156,7 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
         if self.df is not None and self.distribution != "student":
             raise ValueError(f"df={self.df!r} needs distribution='student', got distribution={self.distribution!r}.")
         problems = {
-            "monotone_constraints": (p.monotone_constraints is not None, "None: it would also constrain the spread"),
+            "monotone_constraints": (p.monotone_constraints is not None, "None: it would also constrain the scale"),
             "leaf_rule": (p.leaf_rule == "mean", "'newton': parameters have gradients in different units"),
             "init": (p.init == "zero", "'prior': a scale of 1 may be far from that of y"),
         }
@@ -248,7 +248,7 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
 
 
 def named_distribution_loss(parameters: Mapping[str, Any]) -> DistributionLoss:
-    """Return the loss that ``distribution`` and ``df`` name."""
+    """Return the loss for ``distribution`` and ``df``."""
     name, df = parameters["distribution"], parameters["df"]
     if name == "student":
         return StudentLoss(_DF if df is None else float(df))

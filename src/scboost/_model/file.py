@@ -1,8 +1,8 @@
-"""One file for a fitted model: a native XGBoost model that carries what is scboost's own in its attributes.
+"""Model files: a native XGBoost model with the state of scboost in its attributes.
 
-The attribute ``scboost`` is JSON text; ``scboost_checksum`` is the SHA-256 of everything else. Nothing in a file is
-executed, and nothing is believed: lengths, indices, links between nodes, types and the agreement of the two parts are
-checked before XGBoost sees the model.
+The attribute ``scboost`` is JSON text; ``scboost_checksum`` is the SHA-256 of everything else. Files are
+untrusted: nothing is executed, and lengths, indices, links between nodes, types and the consistency of the two parts
+are checked before XGBoost reads the model.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
 
 
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
-    """Return the native model, with everything else in its attributes."""
+    """Return the native model, with the state of scboost in its attributes."""
     ensemble = model.trees("save_model")
     native = ensemble.document()
     own = {
@@ -97,9 +97,9 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
 
 
 def _stored_leaf_values(ensemble: TreeEnsemble, native: Document) -> FloatArray:
-    """Return leaf values before the weights; of the first round only, if the native model has those of the others.
+    """Return unweighted leaf values; of the first round only, if the native model contains those of the others.
 
-    That is so if all weights are 1. The leaves of the first round always hold a part of the intercept.
+    This is the case if all weights are 1. The leaves of the first round always include a part of the intercept.
     """
     values = ensemble.leaf_values()
     n_first, later = _later_leaf_values(native, ensemble.n_outputs)
@@ -150,7 +150,7 @@ def _pack_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def not_stored(parameters: Mapping[str, Any]) -> list[str]:
-    """Names of the parameters that hold objects which a file cannot store."""
+    """Return the names of parameters with values that a file cannot store."""
     names = []
     for name, value in parameters.items():
         try:
@@ -176,7 +176,7 @@ def pack_loss(loss: Loss) -> dict[str, Any]:
 
 
 def _pack_own_parameters(loss: Loss) -> dict[str, Any]:
-    """Arguments that a loss of the user's was made with, by name."""
+    """Return the constructor arguments of a user-defined loss by name."""
     cls = type(loss)
     missing = [name for name in inspect.signature(cls).parameters if not hasattr(loss, name)]
     if missing:
@@ -201,7 +201,7 @@ def parse(data: bytes) -> Document:
     Returns
     -------
     Document
-        Sound, of a known schema, and with the right checksum.
+        Valid, of a known schema, and with the right checksum.
     """
     with untrusted("is corrupt or not a model file"):
         document = Document.decode(data)
@@ -223,9 +223,9 @@ def from_document(document: Document, loss: Loss | None = None) -> tuple[FittedM
     Parameters
     ----------
     document : Document
-        Sound.
+        Valid.
     loss : Loss, optional
-        The loss of the model, if it is not one of scboost's.
+        The loss of the model, if it is user-defined.
     """
     own = read_text(document.attributes[_OWN].encode(), finite=True)
     _check_schema(own)
@@ -252,11 +252,11 @@ def _check_schema(own: dict[str, Any]) -> None:
     unknown = sorted(set(own) - _KEYS - (_KEYS_OF_SCHEMA_1 if schema == 1 else set()))
     require(not unknown, f"unknown entries {unknown!r:.80}")
     versions = own["scboost"], own["xgboost"]
-    require(all(isinstance(version, str) for version in versions), "a version is not a text")
+    require(all(isinstance(version, str) for version in versions), "a version is not a string")
 
 
 class _Reader:
-    """Turns scboost's own part of a file back into a fitted model and the parameters of its estimator."""
+    """Restores the fitted model and the parameters of its estimator from a file."""
 
     def __init__(self, own: dict[str, Any], document: Document, loss: Loss | None) -> None:
         self._own, self._document, self._given_loss = own, document, loss
@@ -285,8 +285,8 @@ class _Reader:
         require(shape is None or shape in get_args(TreeShape), f"tree_shape_ is {shape!r:.40}")
         rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
         require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
-        require(isinstance(reason, str), "stop_reason_ is not a text")
-        require(name is None or isinstance(name, str), "target_name_ is not a text")
+        require(isinstance(reason, str), "stop_reason_ is not a string")
+        require(name is None or isinstance(name, str), "target_name_ is not a string")
         engine = fitted.get("engine_")
         require(engine in (None, *get_args(EngineName)), f"engine_ is {engine!r:.40}")
         weights = fitted.get("weighting_result_")
@@ -364,9 +364,9 @@ class _Reader:
         return loss
 
     def _own_loss(self, stored: dict[str, Any]) -> Loss:
-        """Return the loss given, if it is the one that the file names."""
+        """Return the given loss if it matches the one that the file names."""
         name, module, parameters = stored["name"], stored["module"], stored["parameters"]
-        require(isinstance(name, str) and isinstance(module, str), "the name of the loss is not a text")
+        require(isinstance(name, str) and isinstance(module, str), "the name of the loss is not a string")
         require(isinstance(parameters, dict), "the parameters of the loss are not a dictionary")
         written = f"{name:.80}({', '.join(f'{key}={unpack(value)!r}' for key, value in parameters.items()):.200})"
         given = self._given_loss
@@ -387,7 +387,7 @@ class _Reader:
         for texts in stored["categories"]:
             require(texts is None or isinstance(texts, list), "categories are not a list")
             if texts is not None:
-                require(all(isinstance(text, str) for text in texts), "a category is not a text")
+                require(all(isinstance(text, str) for text in texts), "a category is not a string")
                 require(len(set(texts)) == len(texts), "a category comes twice")
             categories.append(None if texts is None else tuple(texts))
         whole = stored["whole"]
@@ -439,7 +439,7 @@ def _checked_members(members: Any, ensemble: TreeEnsemble) -> tuple[int, ...]:
 
 def _checked_log(log: Any) -> dict[str, FloatArray]:
     require(isinstance(log, dict), "a log is not a dictionary")
-    require(all(isinstance(name, str) for name in log), "a name in a log is not a text")
+    require(all(isinstance(name, str) for name in log), "a name in a log is not a string")
     is_column = all(isinstance(values, np.ndarray) and values.ndim == 1 for values in log.values())
     require(is_column, "a log holds something else than columns")
     require(all(values.dtype.kind in NUMERIC for values in log.values()), "a log holds something else than numbers")
@@ -448,7 +448,7 @@ def _checked_log(log: Any) -> dict[str, FloatArray]:
 
 
 def _checked_baseline(baseline: Any, loss: Loss) -> dict[str, FloatArray]:
-    """Check what survival functions are computed from."""
+    """Check the baseline of survival functions."""
     require(isinstance(baseline, dict), "the baseline is not a dictionary")
     if not baseline:
         return {}

@@ -47,7 +47,7 @@ def param(name: str, doc: str, convert: Callable[[Any], Any] | None = None) -> P
 class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasValidationIndicatorCol):  # type: ignore[misc]
     """Parameters of estimators and models: the columns."""
 
-    featuresCols = param(  # noqa: N815 - Spark's way to write names of columns
+    featuresCols = param(  # noqa: N815 - Spark's naming convention
         "featuresCols",
         "columns of numbers, strings or booleans to use in place of one column of vectors",
         TypeConverters.toListString,
@@ -113,7 +113,7 @@ def vectors_to_matrix(vectors: Any, *, as_sparse: bool) -> Any:
     width = int(widths.max(initial=0))
     if (widths != width).any():
         raise ValueError(f"featuresCol has vectors of {widths.min()} and of {width} entries.")
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # values that are too large become infinite and are rejected
         data = values.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
     if is_dense.all() and not as_sparse:
         return data.reshape(len(counts), width)

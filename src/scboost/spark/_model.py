@@ -1,4 +1,4 @@
-"""What the Spark models share: predictions and files."""
+"""Base class of the Spark models: predictions and files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE = "model.ubj"
 
 
 class SparkModel(Model, Columns, MLReadable, MLWritable):  # type: ignore[misc]
-    """What the two models share."""
+    """Base class of the Spark models."""
 
     def __init__(self, local: Any = None) -> None:
         super().__init__()
@@ -105,8 +105,8 @@ class _Writer(MLWriter):  # type: ignore[misc]
 
     def saveImpl(self, path: str) -> None:
         DefaultParamsWriter.saveMetadata(self._instance, path, self.sc)
-        # Spark has no writer of binary files: Hadoop's file system, which knows all addresses that Spark does.
-        java, context = self.sc._jvm, self.sc._jsc  # noqa: SLF001 - the only way there
+        # Spark cannot write binary files: Hadoop's file system supports the same URLs.
+        java, context = self.sc._jvm, self.sc._jsc  # noqa: SLF001 - no public access
         target = java.org.apache.hadoop.fs.Path(path, _FILE)
         stream = target.getFileSystem(context.hadoopConfiguration()).create(target)
         stream.write(_document(self._instance.to_local()).encode())

@@ -131,7 +131,7 @@ class AFTLoss(Loss):
         if (y[:, 1] <= 0).any():
             raise ValueError(f"loss='aft' needs {name} > 0, a time with a logarithm, got {y[:, 1].min():g}.")
         if ((y[:, 0] == 0) & np.isinf(y[:, 1])).any():
-            raise ValueError(f"loss='aft' needs {name} > 0, but a time is censored at 0, which carries no information; remove the sample.")
+            raise ValueError(f"loss='aft' needs {name} > 0, but a time is censored at 0; remove such samples.")
         if np.isinf(y[:, 1]).all():
             raise ValueError(f"loss='aft' needs an event in {name}; all {len(y)} times are right-censored.")
 

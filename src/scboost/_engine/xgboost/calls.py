@@ -50,8 +50,8 @@ class Calls:
     def margin(self) -> FloatArray:
         """Return the margins of the training samples, of shape (n * K,), sample by sample.
 
-        The array is a view of XGBoost's buffer, valid until the next call. Margins always include all rounds: predicting
-        a range of rounds on the training matrix would invalidate its cache.
+        The array is a view of XGBoost's buffer, valid until the next call. Margins always include all rounds:
+        predicting a range of rounds on the training matrix would invalidate its cache.
         """
         shape = ctypes.byref(self._shape)
         predict = self._library.XGBoosterPredictFromDMatrix

@@ -26,7 +26,10 @@ from .paged import paged_matrix
 if TYPE_CHECKING:
     import xgboost
 
-_CELLS = 1 << 12, 1 << 14  # minimum and maximum size of the lookup table from margin changes to leaves, so that it stays in cache
+_CELLS = (
+    1 << 12,
+    1 << 14,
+)  # minimum and maximum size of the lookup table from margin changes to leaves, so that it stays in cache
 # Range of mean Hessians that need no rescaling, and the parameters in units of the Hessian.
 _COMMON_HESSIANS = (2.0**-24, 2.0**16)
 _PENALTIES = ("lambda", "min_child_weight")
