@@ -342,7 +342,7 @@ def test_exploration_decreases_with_the_square_root_of_the_log_loss(name):
         assert done[-1].loss < 0.8 * done[0].loss
 
 
-def test_row_sampling_follows_the_seed():
+def test_subsamples_depend_on_the_seed():
     X, y = two_classes()
     rounds = {
         seed: [r.learners[0].predictions() for r in run(LogisticLoss(), X, y, settings, 3)[0]]
@@ -378,7 +378,7 @@ def test_newton_leaves_need_learners_with_leaves():
         run(LogisticLoss(), X, y, PLAIN, 1, engine=engine)
 
 
-def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
+def test_a_round_without_split_is_not_the_last_if_features_are_sampled():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.zeros((300, 5)), rng.normal(size=300)])  # one column of six can be split
     y = (X[:, 5] > 0).astype(float)
@@ -410,7 +410,7 @@ def test_blocks_on_threads_come_back_in_order_and_pass_errors_on():
     assert SERIAL.map_blocks(bounds, 20, 7) == [0, 7, 14]
 
 
-def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
+def test_few_samples_stay_on_the_calling_thread_and_many_do_not():
     me = threading.get_ident()
     met = threading.Barrier(2, timeout=60)
 

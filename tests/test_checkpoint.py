@@ -151,7 +151,7 @@ def test_pickled_checkpoints_are_rejected(tmp_path):
         (lambda X, y: (X[:, :3], y), "features"),
     ],
 )
-def test_other_rows_are_refused_and_the_checkpoint_kept(change, named, tmp_path):
+def test_other_data_are_rejected_and_the_checkpoint_is_kept(change, named, tmp_path):
     path = tmp_path / "model"
     X, y = two_classes()
     SCBoostClassifier(**TWELVE_ROUNDS, callbacks=[Checkpoint(path, every=5)]).fit(X, y)
@@ -168,7 +168,7 @@ def test_other_parameters_are_refused(tmp_path):
         checkpoint.load().set_params(reg_lambda=7.0).fit(*CASES["binary"][2])
 
 
-def test_another_version_of_xgboost_is_refused_unless_asked_for(tmp_path, monkeypatch):
+def test_another_version_of_xgboost_needs_other_versions(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "model", every=5)
     whole = fit("binary", callbacks=[checkpoint], engine="xgboost")
     now = xgb.__version__

@@ -442,7 +442,7 @@ def test_warm_start_with_weighting(weighting):
     np.testing.assert_array_equal(model.decision_function(X2), whole.decision_function(X2))
 
 
-def test_warm_start_goes_on_with_the_latest_fit():
+def test_warm_start_continues_the_latest_fit():
     model = model_of({"learning_rate": 0.3}, n_estimators=3, warm_start=True).fit(X2, y2)
     other = 1 - y2
     model.set_params(warm_start=False).fit(X2, other)
@@ -544,7 +544,7 @@ def test_tables_and_arrays_agree(params):
 
 @pytest.mark.parametrize("names", [["a[0]", "b]", "c<1", "d e", "é"]])
 @pytest.mark.parametrize("params", [{}, {"early_stopping": True}, {"weighting": "nonnegative"}], ids=str)
-def test_any_column_name_will_do(names, params):
+def test_any_column_name_is_accepted(names, params):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X2, columns=names)
     model = model_of(params).fit(table, y2)
@@ -744,7 +744,7 @@ def test_bad_constraints_by_column_name(constraints, words):
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
-def test_warm_start_cannot_shrink_or_change_its_rows():
+def test_warm_start_cannot_remove_rounds_or_change_data():
     model = model_of({}, warm_start=True).fit(X2, y2)
     with pytest.raises(ValueError, match="n_estimators=5 is less than the 8 rounds"):
         model.set_params(n_estimators=5).fit(X2, y2)
@@ -752,7 +752,7 @@ def test_warm_start_cannot_shrink_or_change_its_rows():
         model.set_params(n_estimators=10).fit(X2[:-5], y2[:-5])
 
 
-def test_wrong_columns_at_prediction():
+def test_wrong_features_at_prediction_are_rejected():
     model = model_of({}).fit(X2, y2)
     for method in ("predict", "predict_proba", "decision_function"):
         with pytest.raises(ValueError, match="3 features"):

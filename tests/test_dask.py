@@ -76,7 +76,7 @@ def test_seeds_are_drawn_as_in_a_local_fit(client):
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_tables_with_categories_validation_rows_and_empty_partitions(client):
+def test_tables_with_categories_validation_sets_and_empty_partitions(client):
     X, y = rows()
     frame = pd.DataFrame(X, columns=list("abcde"))
     frame["f"] = np.array(["u", "v", "w", "x"])[np.arange(1200) // 300]
@@ -117,7 +117,7 @@ def test_the_result_is_an_ordinary_model(client, tmp_path):
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers", "forest"])
 @pytest.mark.parametrize("with_y", [True, False])
-def test_a_report_of_rows_on_workers_is_that_of_one_process(client, kind, with_y):
+def test_a_report_of_distributed_samples_equals_that_of_one_process(client, kind, with_y):
     from sklearn.ensemble import RandomForestClassifier
 
     from scboost.dask import redundancy_report
@@ -230,7 +230,7 @@ def test_errors_reach_the_driver(client, change, message):
         on_dask("SCBoostClassifier").fit(X, y)
 
 
-def test_what_needs_one_process_is_refused(client):
+def test_parameters_that_need_one_process_are_rejected(client):
     from sklearn.tree import DecisionTreeRegressor
 
     X, y = da.zeros((10, 2), chunks=(5, 2)), da.zeros(10, chunks=5)
@@ -242,7 +242,7 @@ def test_what_needs_one_process_is_refused(client):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_for_bit(client, tmp_path):
+def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_identically(client, tmp_path):
     X, y = rows()
     dX, dy = da.from_array(X, chunks=(600, 5)), da.from_array(y, chunks=600)
     params = {"n_estimators": 60, "random_state": 0}

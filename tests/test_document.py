@@ -89,7 +89,7 @@ def test_factors_of_dart_are_read_where_xgboost_3_4_puts_them():
 
 
 @pytest.mark.parametrize("objective", ["binary:logistic", "count:poisson", "reg:squarederror"])
-def test_a_model_of_constants_says_them(objective):
+def test_trees_of_one_leaf_predict_its_value(objective):
     document = Document.new([constant(7.0)], objective=objective, n_outputs=1, base_score=0.5, n_features=2)
     base = {"binary:logistic": 0.0, "count:poisson": np.log(0.5), "reg:squarederror": 0.5}[objective]
     margin = document.booster().inplace_predict(np.zeros((1, 2)), predict_type="margin")
@@ -216,7 +216,7 @@ TREE = (*MODEL, "trees", 0)
         (("learner", "gradient_booster"), {}, "KeyError"),
     ],
 )
-def test_an_unsound_model_is_named_corrupt(path, value, problem):
+def test_invalid_models_are_reported_as_corrupt(path, value, problem):
     document = Document.of(trained("categories")[0])
     changed = Document(copy.deepcopy(document.content))
     _edit(changed, path, value)

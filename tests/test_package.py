@@ -361,7 +361,7 @@ def test_the_names_in_the_architecture_page_exist():
         ("scboost_lab", ()),
     ],
 )
-def test_only_these_modules_know_the_package(package, allowed):
+def test_only_these_modules_import_the_package(package, allowed):
     wrong = [
         found
         for found in IMPORTS

@@ -257,6 +257,6 @@ X_SMALL, Y_SMALL, QID_SMALL = ranking_data(6)
         ({"early_stopping_metric": "auc"}, {"qid": QID_SMALL}, "early_stopping_metric='auc'"),
     ],
 )
-def test_what_is_not_supported_is_refused(parameters, given, message):
+def test_unsupported_input_is_rejected(parameters, given, message):
     with pytest.raises(ValueError, match=message):
         SCBoostRanker(**parameters).fit(X_SMALL, **{"y": Y_SMALL, **given})
