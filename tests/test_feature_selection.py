@@ -113,12 +113,12 @@ def test_standard_errors_do_not_depend_on_the_unit_of_weights_or_repetitions():
 
 
 def test_a_candidate_stops_behind_the_best_or_without_improvement():
-    race = ComparedStopping(patience=5, tol=0.0, reference=(3.0, 2.0, 1.0, 0.5), n_worse=2)
-    assert not race.reached([3.1, 1.9, 1.1])  # behind once
-    assert race.reached([2.9, 2.1, 1.1])
-    assert not race.reached([2.9, 1.9, 1.1, 0.4])
-    assert not race.reached([2.9, 2.1, 0.9, 0.6, 0.7, 0.55])  # the rival has stopped
-    assert race.reached([2.9, 1.9, 0.9, 0.4, *[0.5] * 5])
+    stopping = ComparedStopping(patience=5, tol=0.0, reference=(3.0, 2.0, 1.0, 0.5), n_worse=2)
+    assert not stopping.reached([3.1, 1.9, 1.1])  # behind once
+    assert stopping.reached([2.9, 2.1, 1.1])
+    assert not stopping.reached([2.9, 1.9, 1.1, 0.4])
+    assert not stopping.reached([2.9, 2.1, 0.9, 0.6, 0.7, 0.55])  # the reference has stopped
+    assert stopping.reached([2.9, 1.9, 0.9, 0.4, *[0.5] * 5])
 
 
 @pytest.mark.parametrize("reason", [{"early_stopping_metric": "roc_auc"}, {"n_estimators": 20}, {"preset": "fast"}])

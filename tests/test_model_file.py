@@ -161,7 +161,7 @@ def test_a_model_without_trees_is_kept(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "a.ubj").predict_proba(X), model.predict_proba(X))
 
 
-def test_sparse_samples_predict_like_dense_ones(tmp_path):
+def test_models_of_sparse_data_predict_the_same_after_loading(tmp_path):
     from scipy import sparse
 
     X, y = two_classes()
