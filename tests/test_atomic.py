@@ -1,4 +1,4 @@
-"""Files are replaced in one step: readers, planted links, special files and killed writers cannot spoil one."""
+"""Atomic replacement of files, with concurrent readers, planted links, special files and killed writers."""
 
 import os
 import signal

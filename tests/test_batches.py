@@ -1,4 +1,4 @@
-"""Rows in batches: the model of a fit in memory, from rows of which one batch is in memory at a time."""
+"""Fits on batches: the model equals that of an in-memory fit, with one batch in memory at a time."""
 
 import json
 import mmap
@@ -229,7 +229,7 @@ def raise_interrupt():
 
 @pytest.mark.parametrize("interrupt", [raise_interrupt, lambda: signal.raise_signal(signal.SIGINT)], ids=["own", "key"])
 def test_an_interrupt_while_batches_are_read_ends_the_fit(interrupt, tmp_path, request):
-    # XGBoost loses what its callbacks raise, and would go on with the rows of another batch.
+    # XGBoost swallows exceptions of its callbacks, and would continue with another batch.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores the key
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     passes = []

@@ -252,7 +252,7 @@ def test_a_constant_residual_is_a_step_for_trees_without_a_split(make):
 
 @pytest.mark.parametrize(("loss", "y"), [(SquaredLoss(), 1000.0), (LogisticLoss(), 0.0)])
 def test_trees_without_splits_move_a_score_far_from_the_mean(loss, y):
-    # Few rows differ from the others, so that no split is allowed at the start.
+    # Few samples differ from the others, so that no split is allowed at the start.
     X, _ = real_target()
     target = np.full(300, y)
     target[:2] += 1
@@ -309,7 +309,7 @@ def test_resumed_loop_equals_uninterrupted_loop(first, gamma, memory, subsample,
 
 
 class Recorded(XGBoostEngine):
-    """Keeps the targets that it is asked to grow trees on."""
+    """Records the targets that trees are grown on."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -365,7 +365,7 @@ def test_every_round_draws_a_new_subsample():
 
     settings = replace(PLAIN, subsample=0.3)
     run(LogisticLoss(), X, y, settings, 6, engine=Spy(X, 1, PARAMS))
-    # Five standard deviations of a binomial share of 1000 rows.
+    # Five standard deviations of a binomial share of 1000 samples.
     assert all(abs(rows.mean() - 0.3) < 5 * np.sqrt(0.21 / 1000) for rows in drawn)
     both = np.mean([np.mean(a & b) for a, b in itertools.combinations(drawn, 2)])
     assert abs(both - 0.09) < 0.02

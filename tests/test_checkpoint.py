@@ -88,7 +88,7 @@ def test_resumed_fit_of_a_median_has_the_same_intercept(tmp_path):
         "max_depth": None,
     }
     model = SCBoostRegressor(**params, callbacks=[checkpoint]).fit(X, y)
-    assert abs(model.intercept_[0] - np.median(y)) > 1e-3  # what held-out rows ask for
+    assert abs(model.intercept_[0] - np.median(y)) > 1e-3  # estimated on held-out samples
     np.testing.assert_array_equal(checkpoint.load().fit(X, y).predict(X), model.predict(X))
 
 
@@ -258,7 +258,7 @@ def test_a_symbolic_link_is_followed(tmp_path):
 
 
 def test_checkpoint_contains_no_uninitialized_memory(tmp_path):
-    """Rows of the history that are not in use yet once held whatever the allocator had last."""
+    """Unused rows of the history once contained uninitialized memory."""
     marker = b"these bytes are left in memory"
     junk = [np.frombuffer(marker * 20000, np.uint8).copy() for _ in range(50)]
     del junk

@@ -336,7 +336,7 @@ def test_trees_of_weight_zero_are_not_in_the_native_model():
     assert len(model.weights_) == 15
 
 
-# --- validation rows -------------------------------------------------------------------------------
+# --- validation set --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -657,8 +657,12 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "ridge 0": ({**NONNEGATIVE, "weight_ridge": 0.0}, {}, ["weight_ridge", "0.0"]),
     "validation fraction 1": ({"validation_fraction": 1.0}, {}, ["validation_fraction", "1.0"]),
     "one fold": ({**FOLDS, "cv": 1}, {}, ["cv", "2", "1"]),
-    "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 samples of the rarest class"]),
-    "more folds than rows of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
+    "more folds than samples": (
+        FOLDS,
+        {"X": X2[:4], "y": [0, 1, 0, 1]},
+        ["cv=5", "2 distinct samples of the rarest class"],
+    ),
+    "more folds than samples of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
     "simplex on folds": (
         {"weighting": "simplex", "weighting_data": "out_of_fold"},
         {},
@@ -706,9 +710,9 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     ),
     "too few signs": ({"monotone_constraints": [1, 0]}, {}, ["monotone_constraints", "-1, 0 or 1", "5", "[1, 0]"]),
     "sign 2": ({"monotone_constraints": [2, 0, 0, 0, 0]}, {}, ["monotone_constraints", "-1, 0 or 1", "2"]),
-    "sign by unknown name": ({"monotone_constraints": {"z": 1}}, {}, ["monotone_constraints", "name", "numbers"]),
-    "unknown column": ({"interaction_constraints": [[0, 5]]}, {}, ["interaction_constraints", "0 to 4", "[0, 5]"]),
-    "groups that are none": ({"interaction_constraints": [0, 1]}, {}, ["interaction_constraints", "[0, 1]"]),
+    "sign by unknown name": ({"monotone_constraints": {"z": 1}}, {}, ["monotone_constraints", "name", "indices"]),
+    "unknown feature": ({"interaction_constraints": [[0, 5]]}, {}, ["interaction_constraints", "0 to 4", "[0, 5]"]),
+    "invalid groups": ({"interaction_constraints": [0, 1]}, {}, ["interaction_constraints", "[0, 1]"]),
     "callback that cannot be called": ({"callbacks": [3]}, {}, ["callbacks", "3", "call"]),
     "class weight of a class": ({"class_weight": {0: 0.0, 1: 1.0}}, {}, ["class_weight", "positive", "0.0"]),
 }

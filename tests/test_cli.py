@@ -1,4 +1,4 @@
-"""The command line: what it trains and predicts is what Python does, and its errors name file, column and row."""
+"""The command line: models and predictions equal those of Python, and errors name file, column and row."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Columns of real tables: kinds, categories, missing values, sparse rows, and the libraries they come in."""
+"""Columns of real tables: kinds, categories, missing values, sparse data, and table libraries."""
 
 import datetime as dt
 import decimal
@@ -219,7 +219,7 @@ def test_numbers_beyond_single_precision():
             SCBoostRegressor(**FAST).fit(rows, X[:, 0] > 5)
 
 
-# --- sparse rows ------------------------------------------------------------------------------------------------------
+# --- sparse data ------------------------------------------------------------------------------------------------------
 
 
 def sparse_rows():

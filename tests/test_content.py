@@ -1,4 +1,4 @@
-"""Draws and folds that follow from what a row contains."""
+"""Random draws and folds that depend on the feature values of a sample."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_noise_of_repeated_samples_sums_to_noise_of_their_weight(seed):
 
 
 def test_duplicated_samples_do_not_increase_exploration():
-    # Together, the copies of one row vary as as many independent rows would.
+    # The sum over the copies of one sample has the variance of as many independent samples.
     distinct = np.repeat(rows_of(0, 400), np.tile([1, 1, 9], 134)[:400], axis=0)
     z = np.array([Draws(row_keys(distinct), seed).normal(0, 0).sum() for seed in range(200)])
     assert z.std() == pytest.approx(np.sqrt(len(distinct)), rel=0.2)
@@ -98,7 +98,7 @@ def test_folds_keep_equal_samples_together_and_are_stratified(seed, n_folds):
     for c in range(3):
         pairs = {(tuple(x), f) for x, f in zip(X[classes == c], fold[classes == c], strict=True)}
         rows = {x for x, _ in pairs}
-        assert len(pairs) == len(rows)  # one fold for each row
+        assert len(pairs) == len(rows)  # one fold per sample
         sizes = np.bincount([f for _, f in pairs], minlength=n_folds)
         assert np.ptp(sizes) <= 1
     order = rng.permutation(300)
@@ -114,7 +114,7 @@ def test_held_out_fraction_is_stratified_and_depends_on_values(seed, share):
     for c in range(3):
         pairs = {(tuple(x), d) for x, d in zip(X[classes == c], drawn[classes == c], strict=True)}
         n_contents = len({x for x, _ in pairs})
-        assert len(pairs) == n_contents  # equal rows are drawn together
+        assert len(pairs) == n_contents  # equal samples are drawn together
         assert sum(d for _, d in pairs) == min(max(round(share * n_contents), 1), n_contents - 1)
     order = rng.permutation(300)
     np.testing.assert_array_equal(content_sample(row_keys(X[order]), share, classes[order], seed), drawn[order])

@@ -32,7 +32,7 @@ def client():
 
 
 def rows(n=1200, seed=0):
-    """Rows with few distinct values, whose bins do not depend on how they are spread."""
+    """Samples with few distinct values, so that bins do not depend on the partitions."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5)).round(1).astype(np.float32)
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -62,7 +62,7 @@ def test_partitioning_does_not_change_the_model(client, chunk):
     assert probabilities.shape == (1200, 2)
     np.testing.assert_allclose(probabilities.compute(), expected.predict_proba(X), atol=1e-6)
     np.testing.assert_array_equal(model.predict(dX).compute(), expected.predict(X))
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))  # rows in memory
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))  # in memory
 
 
 def test_seeds_are_drawn_as_in_a_local_fit(client):
@@ -70,7 +70,7 @@ def test_seeds_are_drawn_as_in_a_local_fit(client):
     dX, dy = da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150)
     for state in (None, 3, np.random.RandomState(3)):
         here, there = (copy.deepcopy(state) for _ in range(2))
-        for _ in range(2):  # a RandomState goes on, so that the second fit differs from the first
+        for _ in range(2):  # the state of a RandomState advances, so that the second fit differs from the first
             expected = local("SCBoostRegressor").set_params(random_state=here).fit(X, y).predict(X)
             found = on_dask("SCBoostRegressor").set_params(random_state=there).fit(dX, dy).predict(X)
             np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""How deep trees are, as held-out rows ask for."""
+"""Tree depth selected by cross-validation."""
 
 import numpy as np
 import pytest

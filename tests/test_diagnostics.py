@@ -299,7 +299,7 @@ def test_targets_of_wrong_length_or_unseen_labels_are_refused():
 
 
 def measures_of_all_samples(model, X, y):
-    """Return the numbers of a report by the public measures, from the matrix of all rows."""
+    """Return the numbers of a report by the public measures, from the tree matrix of all samples."""
     trees = tree_matrix(model, X)
     K = trees.n_outputs
     right = None if y is None else dg.correct_votes(trees, y)

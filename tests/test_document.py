@@ -254,7 +254,7 @@ def _swapped(tree, node):
 
 
 def test_siblings_in_the_wrong_order_are_refused():
-    """XGBoost takes the node after the left child for the right one, whatever right_children says."""
+    """XGBoost takes the node after the left child for the right one and ignores right_children."""
     document = Document.of(trained()[0])
     for node in np.flatnonzero(document.trees[0]["left_children"] != -1):
         changed = document.with_trees([_swapped(document.trees[0], node), *document.trees[1:]], document.outputs)

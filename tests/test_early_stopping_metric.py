@@ -112,7 +112,7 @@ def test_cross_validation_selects_rounds_by_the_metric(shift):
     given = {"cv": folds, "random_state": 0, "n_jobs": 1, "exploration": 0.0}
     scores = []
 
-    def scorer(model, F, target, sample_weight):  # a scorer of one's own sees what it is asked to score
+    def scorer(model, F, target, sample_weight):  # custom scorers receive the validation set
         scores.append((len(target), sample_weight.sum(), -mean_absolute_error(target, model.predict(F))))
         return scores[-1][2]
 
@@ -122,7 +122,7 @@ def test_cross_validation_selects_rounds_by_the_metric(shift):
     np.testing.assert_allclose(first[0, :2], [100, weight[::3].sum()])
     masses = first[0, 1], second[0, 1]
     np.testing.assert_allclose(pooled, np.average([first[:, 2], second[:, 2]], axis=0, weights=masses))
-    assert scores[0][2] > -5  # of the order of the target's spread, whatever its mean
+    assert scores[0][2] > -5  # of the order of the target's standard deviation, for any mean
     rate = model.learning_rate_
     best = SCBoostRegressor(n_estimators=model.n_estimators_, learning_rate=rate, **given).fit(X, y, weight)
     np.testing.assert_allclose(

@@ -388,7 +388,7 @@ def test_blas_does_not_use_threads_during_a_fit():
     assert all(n == 1 for round_ in blas for n in round_)
 
 
-# --- columns and rows ------------------------------------------------------------------------------
+# --- sampling --------------------------------------------------------------------------------------
 
 
 def used_columns(learner):

@@ -1,4 +1,4 @@
-"""Columns that held-out rows choose, together with the number of rounds."""
+"""Features selected by cross-validation, together with the number of rounds."""
 
 import numpy as np
 import pytest

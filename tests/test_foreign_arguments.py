@@ -1,4 +1,4 @@
-"""Coming from other libraries: each of their arguments is answered with what to write here."""
+"""Arguments of other libraries: errors name the equivalent here."""
 
 import inspect
 import re

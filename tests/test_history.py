@@ -278,7 +278,7 @@ def test_reserve_after_forgetting_is_an_error():
 
 @pytest.mark.parametrize("alpha", [0.9, 1.0])
 def test_blocks_of_samples_do_not_change_the_result(alpha):
-    # More rows than fit one block, so that sums are put together from several.
+    # More samples than one block, so that sums are over several blocks.
     rng = np.random.default_rng(3)
     H = rng.normal(size=(4, 70_001))
     r = rng.normal(size=70_001)

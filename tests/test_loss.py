@@ -271,7 +271,7 @@ def test_newton_step_minimizes_the_quadratic_model_of_its_leaf(name, l2, weighte
         rows = leaf == j
         slope = np.sum(w[rows] * (gradient[0, rows] + hessian[0, rows] * steps[j])) + l2 * steps[j]
         assert slope == pytest.approx(0, abs=1e-10)
-    assert steps[3] == 0  # a leaf without rows does not move
+    assert steps[3] == 0  # a leaf without samples has value 0
 
 
 @pytest.mark.parametrize("l2", [0.0, 2.5])

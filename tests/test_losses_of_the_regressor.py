@@ -35,7 +35,7 @@ def test_the_first_tree_is_that_of_xgboosts_objective(objective):
     leaf = booster.predict(xgb.DMatrix(X), pred_leaf=True)
     assert len(np.unique(leaf)) > 4
     own = model.predict(X)
-    # The same rows share a leaf; its step is exact, not one of Newton's: the prediction is the mean of its rows.
+    # The leaves have the same samples; their values are exact, not Newton steps: the mean of the samples.
     for number in np.unique(leaf):
         assert own[leaf == number] == pytest.approx(y[leaf == number].mean(), rel=1e-5)
     assert len(np.unique(own)) == len(np.unique(leaf))
@@ -89,7 +89,7 @@ def test_several_quantiles_do_not_cross_and_have_nominal_coverage(tmp_path):
     assert np.abs(shift).max() < 0.02 * np.diff(interval, axis=1).mean()
     covered = np.mean((interval[:, 0] <= y[3000:]) & (y[3000:] <= interval[:, 1]))
     assert 0.87 < covered < 0.93
-    # As good as the three models that it replaces, which see the same rows.
+    # As accurate as the three models that it replaces, on the same samples.
     for k, quantile in enumerate(model.quantile):
         alone = clone(model).set_params(quantile=quantile).fit(X[:3000], y[:3000])
         assert mean_pinball_loss(y[3000:], predicted[:, k], alpha=quantile) < 1.05 * mean_pinball_loss(

@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it loads, what it offers, and what it must not know."""
+"""The package: what importing it loads, its public names, and its import order."""
 
 import importlib.resources
 import importlib.util

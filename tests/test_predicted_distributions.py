@@ -236,7 +236,7 @@ def test_units_of_y_do_not_matter():
 
 
 def test_scale_is_corrected_out_of_fold():
-    """Without the correction, a model underestimates the spread of samples that it has not seen."""
+    """Without the correction, a model underestimates the scale of new samples."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4, 250, 8)), rng.normal(size=(4, 250))
     X_test, y_test = rng.normal(size=(4000, 8)), rng.normal(size=4000)

@@ -195,7 +195,7 @@ def test_poisson_leaves_minimize_their_penalized_loss(l2, scale):
         return weight @ (np.exp(F + s) - counts) + l2 * s
 
     assert step[0] == pytest.approx(optimize.brentq(slope, -50, 50), abs=1e-8)
-    assert step[1] == 0  # no row falls there
+    assert step[1] == 0  # without samples
 
 
 def test_constant_targets_are_predicted():

@@ -92,7 +92,7 @@ def test_initial_scores_that_differ_between_samples_are_rejected():
         tree_matrix(model, X2)
 
 
-# --- going on ---------------------------------------------------------------------------------------------------------
+# --- resuming ---------------------------------------------------------------------------------------------------------
 
 
 def _cell(X):
@@ -161,7 +161,7 @@ def test_a_failed_refit_leaves_the_model():
     np.testing.assert_array_equal(model.predict(X), before)
 
 
-# --- weights and rows -------------------------------------------------------------------------------------------------
+# --- weights and samples ----------------------------------------------------------------------------------------------
 
 TASKS = {
     "two classes": (SCBoostClassifier, {}, (X2, y2)),
@@ -384,7 +384,7 @@ def test_the_first_fold_may_find_no_tree(params):
 
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie"])
-@pytest.mark.parametrize("weight", [1.0, 1e-10])  # light rows and tiny means: penalties in their unit are huge
+@pytest.mark.parametrize("weight", [1.0, 1e-10])  # small weights and tiny means: penalties are huge in their unit
 def test_a_fold_may_hold_no_counts(loss, weight):
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
     counts = np.where(np.arange(300) < 150, 0.0, COUNTS)

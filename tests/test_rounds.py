@@ -60,12 +60,12 @@ def test_the_order_of_the_samples_does_not_matter(task, params):
     order = np.random.default_rng(1).permutation(len(X))
     shuffled = type(model)(**{**SELECTED, **params}).fit(X[order], y[order])
     assert shuffled.n_estimators_ == model.n_estimators_
-    # XGBoost adds up in the order of the rows: the last digits of sums differ, and rarely a split with them.
+    # XGBoost sums in the order of the samples: the last digits of sums differ, and rarely a split.
     assert np.median(np.abs(output(shuffled, X) - output(model, X))) < 1e-4
 
 
 def test_exploration_affects_splits_not_leaf_values():
-    # One split is possible: whatever the noise, the leaves are the Newton steps of their rows.
+    # Only one split is possible: for any noise, leaf values are the Newton steps of their samples.
     X = np.repeat([[0.0], [1.0]], 100, axis=0)
     y = np.r_[np.arange(100) % 4 == 0, np.arange(100) % 4 != 0].astype(int)
     plain, noisy = (
@@ -93,7 +93,7 @@ def test_selection_log_explains_the_number_of_rounds(task):
     model, *_ = fitted(task)
     losses = model.selection_log_["validation_loss"]
     best = int(np.argmin(losses)) + 1
-    # Fold models take steps twice as large here, up to 0.5; the rows they see are four fifths.
+    # Fold models use twice the learning rate here, up to 0.5, on four fifths of the samples.
     assert model.n_estimators_ == len(model.weights_) == min(round(best * 2 * 1.12 / 0.8), MAX_ROUNDS)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
     assert 0.5 <= factor <= 2
@@ -149,7 +149,7 @@ def test_many_given_rounds_skip_cross_validation_if_not_needed(reason):
 
 def test_the_factor_is_estimated_out_of_fold():
     X, y = two_classes(n=600, seed=5)
-    X = np.round(2 * X).clip(-4, 4)  # all values are among the rows kept: bin cuts are the same
+    X = np.round(2 * X).clip(-4, 4)  # all values occur in the kept samples: bin edges are the same
     kept, held_out = np.arange(400), np.arange(400, 600)
     params = {**SELECTED, "exploration": 0.0, "max_depth": 6, "tree_shape": "depth-wise"}
     model = SCBoostClassifier(**params, cv=[(kept, held_out)]).fit(X, y)
@@ -429,5 +429,5 @@ def test_a_warm_start_needs_a_number_of_rounds():
 
 def test_empty_folds_are_left_out():
     X, y = np.array([[0.0], [1.0]]), np.array([1e12, 1e12 + 2])
-    model = SCBoostRegressor(cv=3).fit(X, y)  # two rows in three folds
+    model = SCBoostRegressor(cv=3).fit(X, y)  # two samples in three folds
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""When a fit stops, what it leaves behind, and how it goes on: validation, warm starts, checkpoints, callbacks."""
+"""Stopping and continuing fits: validation sets, warm starts, checkpoints, callbacks."""
 
 import itertools
 import os
@@ -110,14 +110,14 @@ def test_permuted_validation_labels_change_no_tree(task, params):
 
 
 def test_held_out_samples_change_no_tree():
-    """By construction: whatever the held-out part of X and y holds, the trees stay the same."""
+    """By construction, trees do not depend on the values of the held-out samples."""
     X, y = real_target()
     seen = []
     original = folds.content_sample
 
     def content_sample(*args):
         seen.append(original(*args))
-        return seen[0]  # the values in the rows choose them: spoilt rows would choose others
+        return seen[0]  # the split depends on feature values: changed samples would be split differently
 
     with mock.patch("scboost._data.folds.content_sample", content_sample):
         first = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=50).fit(X, y)

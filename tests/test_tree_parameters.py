@@ -1,4 +1,4 @@
-"""Parameters that are handed to XGBoost: plain XGBoost as the oracle, resuming bit for bit."""
+"""Parameters passed to XGBoost: plain XGBoost is the oracle, and resuming is bit-identical."""
 
 import numpy as np
 import pytest

@@ -164,7 +164,7 @@ def test_squared_error_on_the_simplex_matches_the_optimality_conditions_of_an_ex
     H, _ = make(300, 40, 2)
     y = np.random.default_rng(2).normal(size=300) + 2 * H[:, :3].mean(axis=1)
     found = simplex_weights(H, y, loss=SQUARED_ERROR, tol=1e-13)
-    # On the simplex sum(w) = 1, so a heavy row that says so turns the problem into bounded least squares.
+    # On the simplex sum(w) = 1, so a heavily weighted row for it turns the problem into bounded least squares.
     A = np.vstack([H, np.full(40, 1e5)])
     oracle = lsq_linear(A, np.r_[y, 1e5], bounds=(0, np.inf), method="bvls", tol=1e-14)
     np.testing.assert_allclose(found.weights, oracle.x, atol=1e-5)
@@ -354,7 +354,7 @@ every_loss = pytest.mark.parametrize(("loss", "y"), LOSSES_OF_BOOSTING, ids=lamb
 
 
 def second_derivative(margin, y, F, direction):
-    """The curvature along a direction, by the interface's definition for one output and for several."""
+    """The second derivative along a direction, by the interface's definition for one output and for several."""
     c = margin.hessian(y, F)
     bend = c * direction**2
     if F.ndim == 1:
@@ -380,7 +380,7 @@ def test_margins_of_boosting_losses_have_the_derivatives_of_the_mean_loss(loss, 
     bend = second_derivative(margin, y, F, direction).sum()
     numerical = (total(1e-3) - 2 * total(0.0) + total(-1e-3)) / 1e-6
     assert bend >= numerical - 1e-3
-    if not isinstance(loss, HuberLoss):  # whose curvature is an upper bound
+    if not isinstance(loss, HuberLoss):  # whose Hessian is an upper bound
         assert bend == pytest.approx(numerical, rel=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Sample weights mean what they say for every task, and constraints hold for the fitted function."""
+"""Sample weights of every task, and constraints of the fitted function."""
 
 import json
 

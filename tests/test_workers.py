@@ -1,4 +1,4 @@
-"""Rows spread over workers: the same fit, and an error of one is the error of all. Workers are threads here."""
+"""Distributed fits equal local ones, and an error of one worker reaches all. Workers are threads here."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -337,7 +337,7 @@ def test_quantiles_of_all_workers_are_those_of_one(quantile, dtype):
 
 def test_hashes_folds_and_draws_do_not_depend_on_the_distribution_of_samples():
     X, y = rounded(n=400)
-    X = X[:, :2].round(0)  # many equal rows
+    X = X[:, :2].round(0)  # many equal samples
     keys = row_keys(X)
     weight = np.random.default_rng(0).uniform(0.5, 2, size=400)
     parts = cut(400, [90, 250])

@@ -1,4 +1,4 @@
-"""The study of the default: what each method is given, that a study resumes, and that the page says what rows say."""
+"""The study of the default: input of each method, resuming, and the page generated from the results."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""The pruning experiment: it runs, goes on where it was, and renders its page."""
+"""The pruning experiment: it runs, resumes, and renders its page."""
 
 import re
 
