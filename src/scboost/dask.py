@@ -392,7 +392,8 @@ class _Fit:
         present, next_look = self._client.nthreads(), 0.0
         while True:
             if all(future.status == "finished" for future in futures):
-                return self._client.gather(futures[0])  # type: ignore[no-any-return]
+                outcome: Outcome = self._client.gather(futures[0])
+                return outcome
             errors = [future.exception() for future in futures if future.status == "error"]
             if time.monotonic() > next_look:
                 present, next_look = self._client.nthreads(), time.monotonic() + 0.5

@@ -33,6 +33,7 @@ from scboost.diagnostics import EnsembleReader
 
 if TYPE_CHECKING:
     import xgboost
+    from typing_extensions import Self
 
     from scboost._compress.result import Compressed
     from scboost._core.weighting import Weights
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
-_Self = TypeVar("_Self", bound="SCBoost")
 
 
 def _checked(fit: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -63,7 +63,7 @@ class PredictionUncertainty(NamedTuple):
     epistemic: Float64Array
 
 
-class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[misc]
+class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
     """Base class of the estimators."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
@@ -127,7 +127,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             if name != "self":
                 setattr(self, name, value)
 
-    def set_params(self: _Self, **params: Any) -> _Self:  # noqa: PYI019 - typing.Self came with Python 3.11
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn.
 
         Parameters
@@ -151,8 +151,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     # --- fitting -------------------------------------------------------------------------------------------------
 
     @_checked
-    def fit(  # noqa: PYI019 - typing.Self came with Python 3.11
-        self: _Self,
+    def fit(
+        self,
         X: ArrayLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -162,7 +162,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         sample_weight_val: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         init_model: SCBoost | str | os.PathLike[str] | None = None,
-    ) -> _Self:
+    ) -> Self:
         """Fit the model to a training set.
 
         Parameters
@@ -434,13 +434,13 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
     @overload
     def compress(
-        self: _Self,
+        self,
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
         library: Literal["scboost"] = "scboost",
         **options: Any,
-    ) -> Compressed[_Self]: ...
+    ) -> Compressed[Self]: ...
     @overload
     def compress(
         self, X: ArrayLike, y: ArrayLike | None = None, *, library: Literal["xgboost"], **options: Any
@@ -475,7 +475,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
         return compress(self, X, y, **options)
 
-    def calibrate(self: _Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> _Self:  # noqa: PYI019
+    def calibrate(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Calibrate prediction intervals or label sets on held-out data.
 
         Required if ``fit`` did not cross-validate (``preset="fast"``, an explicit ``n_estimators``, Dask and Spark, a
@@ -563,7 +563,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         """Return the fitted model, for modules that do not depend on the estimators."""
         return self._fitted
 
-    def __with_fitted_model__(self: _Self, model: FittedModel, resumable: Resumable | None = None) -> _Self:  # noqa: PYI019
+    def __with_fitted_model__(self, model: FittedModel, resumable: Resumable | None = None) -> Self:
         """Set the fitted state."""
         self._model, self._resumable = model, resumable
         return self

@@ -33,7 +33,7 @@ from scboost._runtime.communicator import Communicator, agreed
 
 
 @documented
-class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
+class SCBoostClassifier(ClassifierMixin, SCBoost):
     """Gradient-boosted tree classifier with spectral residual projection.
 
     Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
@@ -44,7 +44,7 @@ _DF = 5.0
 
 
 @documented
-class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[misc]
+class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):
     """Gradient-boosted trees for distributional regression: they predict a distribution instead of a point.
 
     Both parameters of the distribution depend on the features, so the predicted spread differs between samples. In each
@@ -227,9 +227,7 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
             With ``mean()``, ``std()``, ``quantile(q)``, ``interval(coverage)``, ``cdf(y)``, ``logpdf(y)`` and
             ``sample(n_samples, random_state)``; ``scipy`` is the distribution of scipy.stats.
         """
-        loss = self._fitted.loss
-        assert isinstance(loss, DistributionLoss)  # noqa: S101 - for the type checker
-        return predicted(loss, self._raw_scores(X))
+        return predicted(cast("DistributionLoss", self._fitted.loss), self._raw_scores(X))
 
     def staged_predict(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Yield the predicted means after each boosting round.

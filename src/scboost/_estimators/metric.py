@@ -77,7 +77,7 @@ def _name(scorer: Callable[..., float]) -> str:
     return f"{sign}{name}" if name.isidentifier() and name != "loss" else "metric"
 
 
-class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Regressor(RegressorMixin, BaseEstimator):
     """A model during its fit; X are its raw scores."""
 
     def __init__(self, loss: Loss) -> None:
@@ -89,7 +89,7 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self.loss.link.inverse(scores.T)
 
 
-class _Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _Classifier(ClassifierMixin, BaseEstimator):
     """A model during its fit; X are its raw scores."""
 
     def __init__(self, loss: Loss, classes: npt.NDArray[Any]) -> None:

@@ -49,7 +49,7 @@ _PLAIN_LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredLoss, "poisson":
 
 
 @documented
-class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
+class SCBoostRegressor(RegressorMixin, SCBoost):
     """Gradient-boosted tree regressor with spectral residual projection.
 
     Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its

@@ -11,8 +11,9 @@ import base64
 import hashlib
 import inspect
 import json
+import math
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -332,7 +333,7 @@ class _Reader:
         require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
         require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
         require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
-        ensemble = new_ensemble(encoder, loss, intercept, of_trees=True)
+        ensemble = cast("TreeEnsemble", new_ensemble(encoder, loss, intercept, of_trees=True))
         weights = float64(unpack(own["weights"]), "weights")
         leaf_values = unpack(own["leaf_values"])
         require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
@@ -342,7 +343,6 @@ class _Reader:
             leaf_values = np.concatenate([leaf_values, later])
         dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
         require(isinstance(dropped, list), "dropped_trees is not a list")
-        assert isinstance(ensemble, TreeEnsemble)  # noqa: S101 - for the type checker
         ensemble.restore(self._document, weights, leaf_values, dropped)
         return ensemble
 
@@ -426,7 +426,7 @@ def _checked_classes(classes: Any, loss: Loss) -> npt.NDArray[Any] | None:
     require(isinstance(classes, np.ndarray) and classes.shape == (n_classes,), f"there are not {n_classes} classes")
     labels = classes.tolist()
     require(len(set(labels)) == n_classes, "a class comes twice")
-    require(all(label == label for label in labels), "a class is NaN")  # noqa: PLR0124
+    require(not any(isinstance(label, float) and math.isnan(label) for label in labels), "a class is NaN")
     array: npt.NDArray[Any] = classes
     return array
 

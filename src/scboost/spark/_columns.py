@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +26,9 @@ try:
 except ImportError as error:
     raise ImportError("scboost.spark needs PySpark, pandas and pyarrow: pip install 'scboost[spark]'.") from error
 
-_Stage = TypeVar("_Stage", bound="Columns")
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 NOT_ON_SPARK = {
     "estimator": "distributed fits support trees only",
     "max_trees": "compress the fitted model on a sample: scboost.compress",
@@ -44,7 +46,7 @@ def param(name: str, doc: str, convert: Callable[[Any], Any] | None = None) -> P
     return Param(Params._dummy(), name, doc, convert)  # noqa: SLF001 - how parameters are declared
 
 
-class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasValidationIndicatorCol):  # type: ignore[misc]
+class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasValidationIndicatorCol):
     """Parameters of estimators and models: the columns."""
 
     featuresCols = param(  # noqa: N815 - Spark's naming convention
@@ -62,7 +64,7 @@ class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasVa
         super().__init__()
         self._setDefault(featuresCols=None, zeros_are_missing=False)
 
-    def setParams(self: _Stage, **params: Any) -> _Stage:  # noqa: PYI019 - typing.Self came with Python 3.11
+    def setParams(self, **params: Any) -> Self:
         """Set parameters by name.
 
         Parameters

@@ -31,7 +31,7 @@ from scboost.spark._task import FitTask
 _Class = TypeVar("_Class", bound=type)
 
 
-class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWritable):  # type: ignore[misc]
+class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWritable):
     """Base class of the Spark estimators."""
 
     _local_class: ClassVar[type[SCBoost]]
@@ -86,7 +86,8 @@ class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWri
             raise ValueError("The training data have no rows.")
         model = self._model_class(outcome.into(local))
         model._resetUid(self.uid)  # noqa: SLF001 - a model of Spark ML has the name of its estimator
-        return self._copyValues(model)  # type: ignore[no-any-return]
+        fitted: SparkModel = self._copyValues(model)
+        return fitted
 
 
 def _answers(rows: Any, n_workers: int, task: FitTask) -> list[Any]:

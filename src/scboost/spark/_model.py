@@ -23,7 +23,7 @@ from scboost.spark._columns import VECTOR, Columns, vectors_to_matrix
 _FILE = "model.ubj"
 
 
-class SparkModel(Model, Columns, MLReadable, MLWritable):  # type: ignore[misc]
+class SparkModel(Model, Columns, MLReadable, MLWritable):
     """Base class of the Spark models."""
 
     def __init__(self, local: Any = None) -> None:
@@ -98,7 +98,7 @@ def _document(local: SCBoost) -> Document:
     return to_document(local.__fitted_model__(), local.__stored_parameters__())
 
 
-class _Writer(MLWriter):  # type: ignore[misc]
+class _Writer(MLWriter):
     def __init__(self, instance: SparkModel) -> None:
         super().__init__()
         self._instance = instance
@@ -113,7 +113,7 @@ class _Writer(MLWriter):  # type: ignore[misc]
         stream.close()
 
 
-class _Reader(DefaultParamsReader):  # type: ignore[misc]
+class _Reader(DefaultParamsReader):
     def load(self, path: str) -> Any:
         model = super().load(path)
         file = self.sparkSession.read.format("binaryFile").load(f"{path}/{_FILE}").first()
@@ -121,5 +121,5 @@ class _Reader(DefaultParamsReader):  # type: ignore[misc]
         return model
 
 
-class Probabilistic(HasProbabilityCol, HasRawPredictionCol):  # type: ignore[misc]
+class Probabilistic(HasProbabilityCol, HasRawPredictionCol):
     """Columns of a classifier."""

@@ -39,7 +39,7 @@ def paged_matrix(
     xgb = import_xgboost()
     base: Any = xgb.DataIter
 
-    class Batches(base):  # type: ignore[misc]
+    class Batches(base):
         def __init__(self, interrupted: Callable[[], bool]) -> None:
             super().__init__(cache_prefix=str(X.folder / "rows"))
             self._interrupted = interrupted
