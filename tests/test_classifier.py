@@ -65,7 +65,7 @@ def test_passes_check_estimator(estimator, check):
 
 
 def other_checks():
-    """All checks of estimators that hold out rows, and all but two of those that grow trees without regularisation.
+    """All checks of estimators that hold out rows, and all but two of those that grow trees without regularization.
 
     That a weight is a repeated row does not apply to the latter: on the check's 15 rows of 30 columns many splits are
     equally good, so that rounding chooses among them. Nor do class weights of 10,000,000 to 1 on 50 rows: which ten of

@@ -98,7 +98,7 @@ def test_ambiguity_needs_convex_weights():
 
 @settings(deadline=None, max_examples=25)
 @given(seeds)
-def test_spectrum_is_that_of_the_standardised_matrix(seed):
+def test_spectrum_is_that_of_the_standardized_matrix(seed):
     H = random_trees(seed)
     C = dg.tree_covariance(H)
     assert_allclose(C, np.cov(H.T, bias=True), atol=1e-12)

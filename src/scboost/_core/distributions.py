@@ -171,7 +171,7 @@ def predicted(loss: DistributionLoss, raw: FloatArray) -> PredictedDistribution:
 def out_of_fold_correction(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss
 ) -> tuple[list[float], list[float]]:
-    """Return the factor of the trees and the shift of each parameter that minimise the loss of held-out samples.
+    """Return the factor of the trees and the shift of each parameter that minimize the loss of held-out samples.
 
     On its training samples a model underestimates the residuals, and so the scale.
 

@@ -70,7 +70,7 @@ def leaf_values(
     l1: float,
     context: Context,
 ) -> list[FloatArray]:
-    """Return the step of each leaf that minimises the loss plus ``l2 s^2 / 2 + l1 |s|``, for every output.
+    """Return the step of each leaf that minimizes the loss plus ``l2 s^2 / 2 + l1 |s|``, for every output.
 
     Parameters
     ----------

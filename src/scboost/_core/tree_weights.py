@@ -79,7 +79,7 @@ def out_of_fold_shift(
 def out_of_fold_scale(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss, communicator: Communicator
 ) -> list[float]:
-    """Return the factor of all trees that minimises the loss of held-out samples at the selected round.
+    """Return the factor of all trees that minimizes the loss of held-out samples at the selected round.
 
     Several targets have one factor each.
     """

@@ -247,7 +247,7 @@ class Frame:
 
 
 class LineSearch(ABC):
-    """Exact minimiser of a loss along a constant step, for independent groups of samples.
+    """Exact minimizer of a loss along a constant step, for independent groups of samples.
 
     The loss of a group, as a function of the step s, must depend on its samples through the sums of two terms only.
     """
@@ -258,7 +258,7 @@ class LineSearch(ABC):
 
     @abstractmethod
     def minimize(self, sums: FloatArray, l2: float, l1: float) -> FloatArray:
-        """Return the step of each group that minimises its loss plus ``l2 s^2 / 2 + l1 |s|``.
+        """Return the step of each group that minimizes its loss plus ``l2 s^2 / 2 + l1 |s|``.
 
         Parameters
         ----------

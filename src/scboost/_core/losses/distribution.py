@@ -161,7 +161,7 @@ class StudentLoss(_LocationScaleLoss):
         self.df = df
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        """Maximise the likelihood by expectation maximisation, from the normal distribution."""
+        """Maximize the likelihood by expectation maximization, from the normal distribution."""
         y = np.asarray(y, dtype=np.float64)
         location, log_scale = NormalLoss().initial_score(y, sample_weight)
         scale, least = float(np.exp(log_scale)), _smallest_scale(y)

@@ -141,7 +141,7 @@ class AFTLoss(Loss):
     def shared_initial_score(
         self, y: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
     ) -> FloatArray:
-        """Minimise the convex mean loss by bisection on its derivative, between the extreme finite bounds."""
+        """Minimize the convex mean loss by bisection on its derivative, between the extreme finite bounds."""
         logs = np.log(y[np.isfinite(y) & (y > 0)].astype(np.float64))
         ends = communicator.max(np.array([logs.max(initial=-np.inf), (-logs).max(initial=-np.inf)]))
         high, low = float(ends[0]) + 40 * self.scale, -float(ends[1]) - 40 * self.scale
