@@ -107,7 +107,7 @@ def _cell(X):
         (_cell, "X has changed"),
         (lambda X: X[:, ::-1], "X has changed"),
         (lambda X: X[::-1], "X has changed"),
-        (lambda X: X[:, :3], "columns 0 to 3"),
+        (lambda X: X[:, :3], "features 0 to 3"),
     ],
     ids=["a cell", "order of columns", "order of rows", "number of columns"],
 )
@@ -332,7 +332,7 @@ def test_values_too_large_for_a_tree_are_refused(size, dtype):
 
 def test_validation_values_too_large_for_a_tree_are_rejected():
     model = SCBoostRegressor(**FAST, early_stopping=True)
-    with pytest.raises(ValueError, match=r"X_val has a value of size .*; the trees hold numbers up to 1.7e\+38"):
+    with pytest.raises(ValueError, match=r"X_val has a value of size .*; trees support values up to 1.7e\+38"):
         model.fit(X, y, X_val=np.where(X > 2, 3e38, X), y_val=y)
 
 

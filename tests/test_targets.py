@@ -178,7 +178,7 @@ class TestFits:
         more = SCBoostRegressor(**FIXED).fit(X, 2 * Y, init_model=base)
         assert more.n_estimators_ == 40
         assert r2_score(2 * Y, more.predict(X)) > 0.8
-        with pytest.raises(ValueError, match="another loss"):
+        with pytest.raises(ValueError, match="which differs from"):
             SCBoostRegressor(**FIXED).fit(X, Y[:, :2], init_model=base)
 
     def test_staged_predictions_end_in_the_prediction(self, data, labels):

@@ -239,7 +239,7 @@ def test_a_checkpoint_of_workers_resumes_bit_identically(loss, tmp_path):
     [
         (SCBoostRegressor(max_depth=2), "max_depth=2 was 3"),
         (SCBoostRegressor(max_depth=3, loss="huber"), "loss='huber' was 'squared_error'"),
-        (SCBoostClassifier(max_depth=3), "holds a SCBoostRegressor; this is a SCBoostClassifier"),
+        (SCBoostClassifier(max_depth=3), "is of a SCBoostRegressor; this is a SCBoostClassifier"),
     ],
     ids=["parameter", "loss", "class"],
 )
