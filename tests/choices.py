@@ -42,7 +42,7 @@ class Choice:
 
 
 def few_values_of_groups():
-    """Make rows of many categories of two kinds."""
+    """Return samples with many categories of two kinds."""
     pytest.importorskip("pandas")
     X, y = grouped()
     return X.assign(x=X["x"].round(1)), y

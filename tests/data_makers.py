@@ -41,7 +41,7 @@ def real_target(n=300, d=4, seed=0):
 
 
 def rounded(n=1500, n_classes=2, seed=0):
-    """Rows with few distinct values, whose bins do not depend on how they are spread or batched; some are missing."""
+    """Samples with few distinct values, so that bins do not depend on partitions or batches; some are missing."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6)).round(1).astype(np.float32)
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -83,7 +83,7 @@ def levels(n_levels, n=1200, seed=0):
 
 
 def grouped(n=1200):
-    """Return rows whose many categories are of two kinds, with little noise: groups are what a tree wants to split."""
+    """Return samples whose many categories are of two kinds, with little noise, so that subset splits are best."""
     X, member, rng = levels(60, n)
     X["x"] += 0.1 * np.sign(X["x"])  # no sample is so near the jump that the place of a cut decides
     return X, 3.0 * member * (X["x"] > 0) + 0.1 * rng.normal(size=n)

@@ -1,4 +1,4 @@
-"""Files are replaced in one step: readers, planted links, special files and killed writers cannot spoil one."""
+"""Atomic replacement of files, with concurrent readers, planted links, special files and killed writers."""
 
 import os
 import signal
@@ -120,7 +120,7 @@ def test_concurrent_writers_and_readers_see_whole_contents_only(tmp_path):
     assert names(tmp_path) == ["model.json"]
 
 
-def test_the_next_writer_removes_what_a_killed_one_left_but_not_what_a_living_one_writes(tmp_path):
+def test_writers_remove_files_of_killed_but_not_of_running_writers(tmp_path):
     path = tmp_path / "model.json"
     code = f"""
 import time

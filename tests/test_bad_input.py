@@ -96,7 +96,7 @@ CASES = {
     "weights of quantiles": regressor(
         ["weighting='nonnegative'", "Hessian"], loss="absolute_error", weighting="nonnegative"
     ),
-    "folds of few rows": regressor(["cv=5", "3 samples"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
+    "folds of few samples": regressor(["cv=5", "3 distinct samples"], given={"X": X[:3], "y": y[:3]}, **FOLDS),
     "hold-out of few rows": regressor(
         ["validation_fraction=0.999", "300 samples", "X_val"], early_stopping=True, validation_fraction=0.999
     ),
@@ -106,7 +106,7 @@ CASES = {
     "sparse infinity": regressor(["X", "infinity"], given={"X": sparse.csr_array(np.where(X > 2, np.inf, X))}),
     "monotone classes": many(["monotone_constraints", "two classes", "3"], monotone_constraints=[1, 0, 0, 0]),
     "rare class": many(
-        ["cv=5", "2 samples of the rarest class"], given={"y": np.repeat([0, 1, 2], [2, 98, 200])}, **FOLDS
+        ["cv=5", "2 distinct samples of the rarest class"], given={"y": np.repeat([0, 1, 2], [2, 98, 200])}, **FOLDS
     ),
     "validation without a class": many(
         ["weighting", "every class", "2 of the 3"],
@@ -257,5 +257,5 @@ def test_sparse_input_needs_an_estimator_that_supports_it():
 def test_constraints_by_name_need_feature_names():
     for name in ("monotone_constraints", "interaction_constraints"):
         value = {"a": 1} if name.startswith("mono") else [["a", "b"]]
-        with pytest.raises(ValueError, match=f"{name} refers to columns by name"):
+        with pytest.raises(ValueError, match=f"{name} refers to features by name"):
             SCBoostRegressor(**FAST, **{name: value}).fit(X, y)

@@ -1,4 +1,4 @@
-"""Rows in batches: the model of a fit in memory, from rows of which one batch is in memory at a time."""
+"""Fits on batches: the model equals that of an in-memory fit, with one batch in memory at a time."""
 
 import json
 import mmap
@@ -177,7 +177,7 @@ def test_a_fit_can_be_resumed_and_built_upon(tmp_path):
     assert_same_model(Checkpoint(path).load().fit(batches), at_once, X)
 
 
-def test_the_guide_quotes_what_was_measured():
+def test_the_guide_quotes_the_measurements():
     root = Path(__file__).parents[1]
     measured = json.loads((root / "results" / "distributed" / "out_of_core.json").read_text())
     page = (root / "docs" / "guide" / "out_of_core.md").read_text()
@@ -198,7 +198,7 @@ def memory_of(array):
     return type(array)
 
 
-def test_bins_and_vectors_are_in_files_during_the_fit_and_nothing_is_left(tmp_path):
+def test_bins_and_vectors_are_temporary_files_removed_after_the_fit(tmp_path):
     X, y = rounded()
     seen = []
 
@@ -228,8 +228,8 @@ def raise_interrupt():
 
 
 @pytest.mark.parametrize("interrupt", [raise_interrupt, lambda: signal.raise_signal(signal.SIGINT)], ids=["own", "key"])
-def test_an_interrupt_while_rows_are_read_ends_the_fit(interrupt, tmp_path, request):
-    # XGBoost loses what its callbacks raise, and would go on with the rows of another batch.
+def test_an_interrupt_while_batches_are_read_ends_the_fit(interrupt, tmp_path, request):
+    # XGBoost swallows exceptions of its callbacks, and would continue with another batch.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores the key
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     passes = []
@@ -298,7 +298,7 @@ def test_an_error_names_the_batch_and_leaves_nothing_behind(name, tmp_path):
     assert not hasattr(model, "classes_")
 
 
-def test_what_batches_do_not_allow_is_refused_before_they_are_read(tmp_path):
+def test_unsupported_parameters_raise_before_batches_are_read(tmp_path):
     def make_batches():
         raise AssertionError("read")
 

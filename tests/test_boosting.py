@@ -252,7 +252,7 @@ def test_a_constant_residual_is_a_step_for_trees_without_a_split(make):
 
 @pytest.mark.parametrize(("loss", "y"), [(SquaredLoss(), 1000.0), (LogisticLoss(), 0.0)])
 def test_trees_without_splits_move_a_score_far_from_the_mean(loss, y):
-    # Few rows differ from the others, so that no split is allowed at the start.
+    # Few samples differ from the others, so that no split is allowed at the start.
     X, _ = real_target()
     target = np.full(300, y)
     target[:2] += 1
@@ -309,7 +309,7 @@ def test_resumed_loop_equals_uninterrupted_loop(first, gamma, memory, subsample,
 
 
 class Recorded(XGBoostEngine):
-    """Keeps the targets that it is asked to grow trees on."""
+    """Records the targets that trees are grown on."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -342,7 +342,7 @@ def test_exploration_decreases_with_the_square_root_of_the_log_loss(name):
         assert done[-1].loss < 0.8 * done[0].loss
 
 
-def test_row_sampling_follows_the_seed():
+def test_subsamples_depend_on_the_seed():
     X, y = two_classes()
     rounds = {
         seed: [r.learners[0].predictions() for r in run(LogisticLoss(), X, y, settings, 3)[0]]
@@ -365,7 +365,7 @@ def test_every_round_draws_a_new_subsample():
 
     settings = replace(PLAIN, subsample=0.3)
     run(LogisticLoss(), X, y, settings, 6, engine=Spy(X, 1, PARAMS))
-    # Five standard deviations of a binomial share of 1000 rows.
+    # Five standard deviations of a binomial share of 1000 samples.
     assert all(abs(rows.mean() - 0.3) < 5 * np.sqrt(0.21 / 1000) for rows in drawn)
     both = np.mean([np.mean(a & b) for a, b in itertools.combinations(drawn, 2)])
     assert abs(both - 0.09) < 0.02
@@ -378,7 +378,7 @@ def test_newton_leaves_need_learners_with_leaves():
         run(LogisticLoss(), X, y, PLAIN, 1, engine=engine)
 
 
-def test_a_round_without_split_is_not_the_last_where_columns_are_drawn():
+def test_a_round_without_split_is_not_the_last_if_features_are_sampled():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.zeros((300, 5)), rng.normal(size=300)])  # one column of six can be split
     y = (X[:, 5] > 0).astype(float)
@@ -410,7 +410,7 @@ def test_blocks_on_threads_come_back_in_order_and_pass_errors_on():
     assert SERIAL.map_blocks(bounds, 20, 7) == [0, 7, 14]
 
 
-def test_few_rows_stay_on_the_calling_thread_and_many_do_not():
+def test_few_samples_stay_on_the_calling_thread_and_many_do_not():
     me = threading.get_ident()
     met = threading.Barrier(2, timeout=60)
 

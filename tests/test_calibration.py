@@ -1,4 +1,4 @@
-"""Probabilities mean what they say: on rows that the model has not seen, and by construction."""
+"""Calibration of probabilities on held-out data."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from scboost._estimators import SCBoostClassifier, SCBoostRegressor
 
 
 def calibration_error(y, p, bins=10):
-    """Expected calibration error: mean distance of predicted and observed share over bins of equally many rows."""
+    """Expected calibration error: mean distance of predicted and observed share over bins of equally many samples."""
     parts = np.array_split(np.argsort(p, kind="stable"), bins)
     return sum(len(rows) * abs(p[rows].mean() - y[rows].mean()) for rows in parts) / len(y)
 

@@ -1,4 +1,4 @@
-"""What splits of categories part from the others: one category, or a group, as held-out rows ask for."""
+"""One-vs-rest and subset splits of categorical features, selected by cross-validation."""
 
 import json
 
@@ -11,7 +11,7 @@ pytest.importorskip("pandas")
 
 
 def by_chance(n=1200):
-    """Return rows whose categories mean nothing."""
+    """Return samples with uninformative categories."""
     X, _, rng = levels(60, n)
     return X, (X["x"] + rng.normal(size=n) > 0).astype(int)
 

@@ -57,12 +57,12 @@ def lightgbm_model(kind):
 
 @pytest.mark.parametrize("ending", ["json", "ubj"])
 @pytest.mark.parametrize("kind", ["numbers", "classes", "dart", "gblinear", "categories", "pruned"])
-def test_sound_files_of_xgboost_pass(kind, ending):
+def test_valid_files_of_xgboost_pass(kind, ending):
     assert check_bytes(bytes(xgboost_model(kind).save_raw(ending))) == []
 
 
 @pytest.mark.parametrize("kind", ["regression", "multiclass", "linear", "stumps", "categories"])
-def test_sound_files_of_lightgbm_pass(kind):
+def test_valid_files_of_lightgbm_pass(kind):
     assert check_bytes(lightgbm_model(kind).encode()) == []
 
 
@@ -316,7 +316,7 @@ def test_deep_nesting_and_huge_lengths_are_errors():
     assert check_bytes(ubjson.encode(nested))
 
 
-def test_what_is_not_a_model_file_is_not_covered(tmp_path):
+def test_other_files_are_not_covered(tmp_path):
     (tmp_path / "a").write_bytes(b"\x80\x04pickle")
     (finding,) = scboost.check_model(tmp_path / "a")
     assert finding.severity == "not covered"

@@ -88,7 +88,7 @@ def test_resumed_fit_of_a_median_has_the_same_intercept(tmp_path):
         "max_depth": None,
     }
     model = SCBoostRegressor(**params, callbacks=[checkpoint]).fit(X, y)
-    assert abs(model.intercept_[0] - np.median(y)) > 1e-3  # what held-out rows ask for
+    assert abs(model.intercept_[0] - np.median(y)) > 1e-3  # estimated on held-out samples
     np.testing.assert_array_equal(checkpoint.load().fit(X, y).predict(X), model.predict(X))
 
 
@@ -148,10 +148,10 @@ def test_pickled_checkpoints_are_rejected(tmp_path):
         (lambda X, y: (X[:, ::-1], y), "X has changed"),
         (lambda X, y: (X[::-1], y[::-1]), "X and y have changed"),
         (lambda X, y: (X, 1 - y), "y has changed"),
-        (lambda X, y: (X[:, :3], y), "columns"),
+        (lambda X, y: (X[:, :3], y), "features"),
     ],
 )
-def test_other_rows_are_refused_and_the_checkpoint_kept(change, named, tmp_path):
+def test_other_data_are_rejected_and_the_checkpoint_is_kept(change, named, tmp_path):
     path = tmp_path / "model"
     X, y = two_classes()
     SCBoostClassifier(**TWELVE_ROUNDS, callbacks=[Checkpoint(path, every=5)]).fit(X, y)
@@ -168,7 +168,7 @@ def test_other_parameters_are_refused(tmp_path):
         checkpoint.load().set_params(reg_lambda=7.0).fit(*CASES["binary"][2])
 
 
-def test_another_version_of_xgboost_is_refused_unless_asked_for(tmp_path, monkeypatch):
+def test_another_version_of_xgboost_needs_other_versions(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "model", every=5)
     whole = fit("binary", callbacks=[checkpoint], engine="xgboost")
     now = xgb.__version__
@@ -258,7 +258,7 @@ def test_a_symbolic_link_is_followed(tmp_path):
 
 
 def test_checkpoint_contains_no_uninitialized_memory(tmp_path):
-    """Rows of the history that are not in use yet once held whatever the allocator had last."""
+    """Unused rows of the history once contained uninitialized memory."""
     marker = b"these bytes are left in memory"
     junk = [np.frombuffer(marker * 20000, np.uint8).copy() for _ in range(50)]
     del junk

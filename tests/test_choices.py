@@ -1,4 +1,4 @@
-"""What folds choose besides the rounds is the same, however rows are weighted, read or resumed."""
+"""Selection by cross-validation does not depend on how samples are weighted, read or resumed."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,7 @@ def test_passes_check_estimator(estimator, check):
 
 
 def other_checks():
-    """All checks of estimators that hold out rows, and all but two of those that grow trees without regularisation.
+    """All checks of estimators that hold out rows, and all but two of those that grow trees without regularization.
 
     That a weight is a repeated row does not apply to the latter: on the check's 15 rows of 30 columns many splits are
     equally good, so that rounding chooses among them. Nor do class weights of 10,000,000 to 1 on 50 rows: which ten of
@@ -336,7 +336,7 @@ def test_trees_of_weight_zero_are_not_in_the_native_model():
     assert len(model.weights_) == 15
 
 
-# --- validation rows -------------------------------------------------------------------------------
+# --- validation set --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_warm_start_with_weighting(weighting):
     np.testing.assert_array_equal(model.decision_function(X2), whole.decision_function(X2))
 
 
-def test_warm_start_goes_on_with_the_latest_fit():
+def test_warm_start_continues_the_latest_fit():
     model = model_of({"learning_rate": 0.3}, n_estimators=3, warm_start=True).fit(X2, y2)
     other = 1 - y2
     model.set_params(warm_start=False).fit(X2, other)
@@ -544,7 +544,7 @@ def test_tables_and_arrays_agree(params):
 
 @pytest.mark.parametrize("names", [["a[0]", "b]", "c<1", "d e", "é"]])
 @pytest.mark.parametrize("params", [{}, {"early_stopping": True}, {"weighting": "nonnegative"}], ids=str)
-def test_any_column_name_will_do(names, params):
+def test_any_column_name_is_accepted(names, params):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X2, columns=names)
     model = model_of(params).fit(table, y2)
@@ -657,8 +657,12 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     "ridge 0": ({**NONNEGATIVE, "weight_ridge": 0.0}, {}, ["weight_ridge", "0.0"]),
     "validation fraction 1": ({"validation_fraction": 1.0}, {}, ["validation_fraction", "1.0"]),
     "one fold": ({**FOLDS, "cv": 1}, {}, ["cv", "2", "1"]),
-    "more folds than rows": (FOLDS, {"X": X2[:4], "y": [0, 1, 0, 1]}, ["cv=5", "2 samples of the rarest class"]),
-    "more folds than rows of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
+    "more folds than samples": (
+        FOLDS,
+        {"X": X2[:4], "y": [0, 1, 0, 1]},
+        ["cv=5", "2 distinct samples of the rarest class"],
+    ),
+    "more folds than samples of a class": (FOLDS, {"X": X2[:100], "y": RARE}, ["cv=5", "2"]),
     "simplex on folds": (
         {"weighting": "simplex", "weighting_data": "out_of_fold"},
         {},
@@ -706,9 +710,9 @@ BAD = {  # parameters, arguments of fit, what the message must say: the name, th
     ),
     "too few signs": ({"monotone_constraints": [1, 0]}, {}, ["monotone_constraints", "-1, 0 or 1", "5", "[1, 0]"]),
     "sign 2": ({"monotone_constraints": [2, 0, 0, 0, 0]}, {}, ["monotone_constraints", "-1, 0 or 1", "2"]),
-    "sign by unknown name": ({"monotone_constraints": {"z": 1}}, {}, ["monotone_constraints", "name", "numbers"]),
-    "unknown column": ({"interaction_constraints": [[0, 5]]}, {}, ["interaction_constraints", "0 to 4", "[0, 5]"]),
-    "groups that are none": ({"interaction_constraints": [0, 1]}, {}, ["interaction_constraints", "[0, 1]"]),
+    "sign by unknown name": ({"monotone_constraints": {"z": 1}}, {}, ["monotone_constraints", "name", "indices"]),
+    "unknown feature": ({"interaction_constraints": [[0, 5]]}, {}, ["interaction_constraints", "0 to 4", "[0, 5]"]),
+    "invalid groups": ({"interaction_constraints": [0, 1]}, {}, ["interaction_constraints", "[0, 1]"]),
     "callback that cannot be called": ({"callbacks": [3]}, {}, ["callbacks", "3", "call"]),
     "class weight of a class": ({"class_weight": {0: 0.0, 1: 1.0}}, {}, ["class_weight", "positive", "0.0"]),
 }
@@ -744,7 +748,7 @@ def test_bad_constraints_by_column_name(constraints, words):
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
-def test_warm_start_cannot_shrink_or_change_its_rows():
+def test_warm_start_cannot_remove_rounds_or_change_data():
     model = model_of({}, warm_start=True).fit(X2, y2)
     with pytest.raises(ValueError, match="n_estimators=5 is less than the 8 rounds"):
         model.set_params(n_estimators=5).fit(X2, y2)
@@ -752,7 +756,7 @@ def test_warm_start_cannot_shrink_or_change_its_rows():
         model.set_params(n_estimators=10).fit(X2[:-5], y2[:-5])
 
 
-def test_wrong_columns_at_prediction():
+def test_wrong_features_at_prediction_are_rejected():
     model = model_of({}).fit(X2, y2)
     for method in ("predict", "predict_proba", "decision_function"):
         with pytest.raises(ValueError, match="3 features"):

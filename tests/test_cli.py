@@ -1,4 +1,4 @@
-"""The command line: what it trains and predicts is what Python does, and its errors name file, column and row."""
+"""The command line: models and predictions equal those of Python, and errors name file, column and row."""
 
 import json
 import re
@@ -71,7 +71,7 @@ def test_command_line_agrees_with_python_and_xgboost(folder, capsys):
     np.testing.assert_allclose(booster.predict(rows), p[:, 1], rtol=1e-5)
 
 
-def test_regression_is_inferred_and_validation_rows_are_used(folder, capsys):
+def test_regression_is_inferred_and_the_validation_set_is_used(folder, capsys):
     more = ["--ignore", "label", "--valid", "test.csv", "--param", "early_stopping=True"]
     assert train(*more, target="amount") == 0
     assert "regression of 'amount'" in capsys.readouterr().out
@@ -173,7 +173,7 @@ def test_prune_command_keeps_the_given_number_of_trees(folder, capsys):
     assert "log_loss" in capsys.readouterr().out
 
 
-def test_compress_command_writes_what_compress_returns(folder, capsys):
+def test_compress_command_writes_the_result_of_compress(folder, capsys):
     train("--ignore", "amount")
     arguments = ["--max-trees", "3", "--max-leaves", "8", "--certify", "test.csv", "-o", "small.json", "--threads", "1"]
     assert main(["compress", "model.json", "train.csv", *arguments]) == 0
@@ -222,7 +222,7 @@ def test_a_wrong_value_is_named_with_file_column_and_row(folder, capsys, name, r
     assert f"{name}: row {row}, column 'label': missing value" in capsys.readouterr().err
 
 
-def test_errors_of_other_kinds_say_what_is_wrong_and_exit_with_one(folder, capsys):
+def test_errors_exit_with_one_and_a_message(folder, capsys):
     train("--ignore", "amount")
 
     def error(*argv):
@@ -336,7 +336,7 @@ def test_listing_the_commands_imports_none_of_them(folder):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_session_of_the_page_runs_and_prints_the_same_but_for_digits():
+def test_the_session_of_the_page_prints_the_same_up_to_digits():
     def words(text):
         return re.sub(r"[\d.,]+(e-\d+)?", "#", text)
 

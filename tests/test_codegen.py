@@ -72,7 +72,7 @@ def check(name, predictions, labels, raw=None):
 
 @pytest.mark.parametrize("name", NAMES)
 @needs_gcc
-def test_c_predicts_what_the_trees_say(name):
+def test_c_code_predicts_the_same(name):
     case, samples, _, _ = answers(name)
     raw, predictions, labels = exports.run_c(case, samples)  # compiled with -Wall -Wextra -pedantic -Werror
     check(name, predictions, labels, raw)
@@ -80,26 +80,26 @@ def test_c_predicts_what_the_trees_say(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @needs_node
-def test_javascript_predicts_what_the_trees_say(name):
+def test_javascript_predicts_the_same(name):
     case, samples, _, _ = answers(name)
     raw, predictions, labels = exports.run_js(case, samples)
     check(name, predictions, labels, raw)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_duckdb_predicts_what_the_trees_say(name):
+def test_duckdb_predicts_the_same(name):
     pytest.importorskip("duckdb")
     case, samples, _, _ = answers(name)
     check(name, *exports.run_duckdb(case, samples))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sqlite_predicts_what_the_trees_say(name):
+def test_sqlite_predicts_the_same(name):
     case, samples, _, _ = answers(name)
     check(name, *exports.run_sqlite(case, samples))
 
 
-def test_postgresql_predicts_what_the_trees_say():
+def test_postgresql_predicts_the_same():
     try:
         with exports.postgres() as execute:
             for name in NAMES:
@@ -209,7 +209,7 @@ def test_injected_sql_is_not_executed():
 
 
 @needs_node
-def test_javascript_refuses_what_it_cannot_read(tmp_path):
+def test_javascript_rejects_invalid_samples(tmp_path):
     X = pd.DataFrame({"age": np.arange(60.0), "colour": ["red", "blue", "green"] * 20})
     export_js(SCBoostRegressor(**FAST).fit(X, X["age"]), tmp_path / "model.mjs")
 
@@ -223,7 +223,7 @@ def test_javascript_refuses_what_it_cannot_read(tmp_path):
     assert run("{age: null, colour: undefined}").stdout == run("[NaN, 'unseen']").stdout != ""
 
 
-def test_what_cannot_be_exported_is_refused(tmp_path):
+def test_models_that_cannot_be_exported_are_rejected(tmp_path):
     X, y = real_target()
     model = SCBoostRegressor(**FAST).fit(X, y)
     with pytest.raises(ValueError, match="fitted without feature names"):

@@ -1,4 +1,4 @@
-"""Columns of real tables: kinds, categories, missing values, sparse rows, and the libraries they come in."""
+"""Columns of real tables: kinds, categories, missing values, sparse data, and table libraries."""
 
 import datetime as dt
 import decimal
@@ -133,7 +133,7 @@ def test_unordered_categories_have_no_order_and_unused_ones_no_influence():
     assert one.get_booster().save_raw() == two.get_booster().save_raw()
 
 
-def test_whole_numbers_as_categories_survive_a_missing_value():
+def test_integer_categories_survive_a_missing_value():
     y = np.tile([0, 1, 1], 40)
     fitted = SCBoostClassifier(**FAST).fit(pd.DataFrame({"a": pd.Categorical(np.tile([1, 2, 3], 40))}), y)
     floats = pd.DataFrame({"a": pd.Categorical([1.0, 2.0, 3.0, np.nan])})  # what pandas makes of [1, 2, 3, None]
@@ -150,7 +150,7 @@ def test_numbers_in_object_columns_are_numbers():
         np.testing.assert_array_equal(SCBoostClassifier(**FAST).fit(frame, y).predict_proba(frame), reference)
 
 
-def test_an_empty_column_is_missing_whatever_it_was():
+def test_empty_columns_of_any_type_are_missing():
     columns, y = mixed_table()
     model = SCBoostClassifier(**FAST).fit(in_pandas(columns), y)
     nothing = np.full(len(y), None, dtype=object)
@@ -165,7 +165,7 @@ def test_an_empty_column_is_missing_whatever_it_was():
     np.testing.assert_array_equal(model.predict_proba(arrow), missing)
 
 
-def test_whole_numbers_may_become_floats_and_back():
+def test_integer_categories_may_become_floats_and_back():
     columns, y = mixed_table()
     model = SCBoostClassifier(**FAST).fit(in_pandas(columns), y)
     drifted = in_pandas(dict(columns, count=columns["count"].astype(float), flag=columns["flag"].astype(int)))
@@ -219,7 +219,7 @@ def test_numbers_beyond_single_precision():
             SCBoostRegressor(**FAST).fit(rows, X[:, 0] > 5)
 
 
-# --- sparse rows ------------------------------------------------------------------------------------------------------
+# --- sparse data ------------------------------------------------------------------------------------------------------
 
 
 def sparse_rows():
@@ -238,7 +238,7 @@ def test_zeros_of_sparse_matrices_are_missing():
         np.testing.assert_array_equal(model.predict(convert(X)), expected)
 
 
-def test_equal_rows_have_equal_predictions_however_they_are_stored():
+def test_equal_samples_have_equal_predictions_in_any_storage():
     X, y = sparse_rows()
     dense = X.toarray()
     padded = sparse.csr_array((np.ones(dense.size), (np.repeat(np.arange(300), 10), np.tile(np.arange(10), 300))))
@@ -290,7 +290,7 @@ def native_margin(model, X):
     return model.get_booster().inplace_predict(X, predict_type="margin")
 
 
-def test_the_native_model_knows_the_categories():
+def test_the_native_model_has_the_categories():
     """Plain XGBoost on the user's own frames: single rows, other orders and other sets of categories."""
     table, y = coloured()
     model = SCBoostClassifier(**FAST).fit(table, y)
@@ -310,7 +310,7 @@ def test_the_native_model_knows_the_categories():
     np.testing.assert_allclose(reloaded.inplace_predict(turned, predict_type="margin"), expected, atol=1e-5)
 
 
-def test_plain_xgboost_has_its_own_answer_for_an_unseen_category_or_refuses_it():
+def test_plain_xgboost_predicts_or_rejects_an_unseen_category():
     # XGBoost before 3.4 sends it to one side of every split on categories, which need not be that of missing values.
     table, y = coloured()
     model = SCBoostClassifier(**FAST).fit(table, y)
@@ -324,7 +324,7 @@ def test_plain_xgboost_has_its_own_answer_for_an_unseen_category_or_refuses_it()
         np.testing.assert_array_equal(model.decision_function(unseen), model.decision_function(missing))
 
 
-def test_categories_that_are_written_alike_are_not_merged():
+def test_categories_with_equal_text_are_not_merged():
     table, y = coloured()
     mixed = pd.Series(np.where(table["x"] > 0, 1, 2), dtype=object)
     mixed[::3] = "1"

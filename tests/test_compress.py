@@ -331,8 +331,8 @@ def test_categories_are_those_of_the_teacher():
             {"warm_start": True},
             "warm_start=True cannot be used with max_trees=5: a compressed model",
         ),
-        ({"monotone_constraints": [1] * 8}, "monotone_constraints=.* the small trees would not obey it"),
-        ({"interaction_constraints": [[0, 1]]}, "interaction_constraints=.* the small trees would not obey it"),
+        ({"monotone_constraints": [1] * 8}, "monotone_constraints=.* the compressed trees"),
+        ({"interaction_constraints": [[0, 1]]}, "interaction_constraints=.* the compressed trees"),
     ],
 )
 def test_parameters_that_contradict_max_trees_are_refused(binary, arguments, message):

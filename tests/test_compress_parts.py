@@ -212,7 +212,7 @@ def test_synthetic_samples_keep_correlations(rng):
     assert np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1] > 0.9
 
 
-def test_synthetic_samples_start_from_those_asked_for(rng):
+def test_synthetic_samples_start_from_the_given_samples(rng):
     X = rng.standard_normal((200, 3))
     draw = Munge(X, np.zeros(3, bool), swap_probability=0.0).draw(50, rng, among=np.arange(10, 20))
     assert np.isin(draw.donor, np.arange(10, 20)).all()
@@ -229,7 +229,7 @@ def test_synthetic_samples_of_few_or_equal_samples(n, rng):
 @pytest.mark.parametrize(
     "convert", [lambda t: t, pl.from_pandas, lambda t: pa.Table.from_pandas(t, preserve_index=False)]
 )
-def test_synthetic_tables_hold_what_their_numbers_say(convert, rng):
+def test_synthetic_tables_have_the_values_of_their_codes(convert, rng):
     samples = Samples.of(convert(mixed_table(300, rng)))
     drawn = samples.joined(Munge(samples.matrix, samples.categorical).draw(700, rng))
     assert type(drawn.X) is type(samples.X)
@@ -396,7 +396,7 @@ def test_upper_bounds_of_means_tighten_with_the_number_of_samples():
     assert bounds[2] < 0.02
 
 
-def test_certificate_says_what_it_bounds():
+def test_certificate_text_states_its_bounds():
     same = np.arange(1000) >= 12
     certificate = certify(same, np.full(1000, 0.01), np.linspace(-0.01, 0.02, 1000), 0.95, (0.01, 0.02))
     assert certificate.agreement == 0.988

@@ -1,4 +1,4 @@
-"""Draws and folds that follow from what a row contains."""
+"""Random draws and folds that depend on the feature values of a sample."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def rows_of(seed, n=200, d=3):
     return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
 
 
-def test_row_key_depends_on_values_only():
+def test_sample_key_depends_on_values_only():
     X = rows_of(0)
     order = np.random.default_rng(1).permutation(len(X))
     np.testing.assert_array_equal(row_keys(X)[order], row_keys(X[order]))
@@ -24,7 +24,7 @@ def test_row_key_depends_on_values_only():
     np.testing.assert_array_equal(row_keys(X[:7]), row_keys(X)[:7])
 
 
-def test_different_rows_have_different_keys():
+def test_different_samples_have_different_keys():
     grid = np.stack(np.meshgrid(*[np.arange(12.0)] * 4), axis=-1).reshape(-1, 4)  # small whole numbers, all orders
     assert len(np.unique(row_keys(grid))) == len(grid)
 
@@ -50,7 +50,7 @@ def test_draws_are_standard_normal_and_independent_between_rounds_and_outputs():
     assert np.abs(np.corrcoef(z) - np.eye(3)).max() < 5 / np.sqrt(20_000)
 
 
-def test_neighbouring_rows_and_seeds_draw_independently():
+def test_similar_samples_and_seeds_draw_independently():
     steps = np.arange(20_000.0)[:, None]
     z = Draws(row_keys(steps), seed=0).normal(0, 0)
     other = Draws(row_keys(steps), seed=1).normal(0, 0)
@@ -66,7 +66,7 @@ def test_subsample_has_the_given_fraction(seed, share):
 
 
 @given(seed=st.integers(0, 1000))
-def test_noise_of_repeated_rows_sums_to_noise_of_their_weight(seed):
+def test_noise_of_repeated_samples_sums_to_noise_of_their_weight(seed):
     X = rows_of(seed, 50)
     weight = np.random.default_rng(seed).integers(1, 5, size=50)
     weighted = Draws(row_keys(X), seed, weight.astype(float)).normal(2, 0) * weight
@@ -74,8 +74,8 @@ def test_noise_of_repeated_rows_sums_to_noise_of_their_weight(seed):
     np.testing.assert_allclose(np.add.reduceat(repeated, np.r_[0, np.cumsum(weight)[:-1]]), weighted, rtol=1e-5)
 
 
-def test_duplicated_rows_do_not_increase_exploration():
-    # Together, the copies of one row vary as as many independent rows would.
+def test_duplicated_samples_do_not_increase_exploration():
+    # The sum over the copies of one sample has the variance of as many independent samples.
     distinct = np.repeat(rows_of(0, 400), np.tile([1, 1, 9], 134)[:400], axis=0)
     z = np.array([Draws(row_keys(distinct), seed).normal(0, 0).sum() for seed in range(200)])
     assert z.std() == pytest.approx(np.sqrt(len(distinct)), rel=0.2)
@@ -89,7 +89,7 @@ def test_the_unit_of_the_weights_does_not_matter():
 
 
 @given(seed=st.integers(0, 100), n_folds=st.integers(2, 6))
-def test_folds_keep_equal_rows_together_and_spread_classes(seed, n_folds):
+def test_folds_keep_equal_samples_together_and_are_stratified(seed, n_folds):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 12, size=(300, 2)).astype(float)
     classes = rng.integers(0, 3, size=300)
@@ -98,7 +98,7 @@ def test_folds_keep_equal_rows_together_and_spread_classes(seed, n_folds):
     for c in range(3):
         pairs = {(tuple(x), f) for x, f in zip(X[classes == c], fold[classes == c], strict=True)}
         rows = {x for x, _ in pairs}
-        assert len(pairs) == len(rows)  # one fold for each row
+        assert len(pairs) == len(rows)  # one fold per sample
         sizes = np.bincount([f for _, f in pairs], minlength=n_folds)
         assert np.ptp(sizes) <= 1
     order = rng.permutation(300)
@@ -114,7 +114,7 @@ def test_held_out_fraction_is_stratified_and_depends_on_values(seed, share):
     for c in range(3):
         pairs = {(tuple(x), d) for x, d in zip(X[classes == c], drawn[classes == c], strict=True)}
         n_contents = len({x for x, _ in pairs})
-        assert len(pairs) == n_contents  # equal rows are drawn together
+        assert len(pairs) == n_contents  # equal samples are drawn together
         assert sum(d for _, d in pairs) == min(max(round(share * n_contents), 1), n_contents - 1)
     order = rng.permutation(300)
     np.testing.assert_array_equal(content_sample(row_keys(X[order]), share, classes[order], seed), drawn[order])

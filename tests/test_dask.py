@@ -40,7 +40,7 @@ def test_estimators_that_are_not_distributed_are_refused_in_words(name):
 
 
 def rows(n=1200, seed=0):
-    """Rows with few distinct values, whose bins do not depend on how they are spread."""
+    """Samples with few distinct values, so that bins do not depend on the partitions."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5)).round(1).astype(np.float32)
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -70,7 +70,7 @@ def test_partitioning_does_not_change_the_model(client, chunk):
     assert probabilities.shape == (1200, 2)
     np.testing.assert_allclose(probabilities.compute(), expected.predict_proba(X), atol=1e-6)
     np.testing.assert_array_equal(model.predict(dX).compute(), expected.predict(X))
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))  # rows in memory
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))  # in memory
 
 
 def test_seeds_are_drawn_as_in_a_local_fit(client):
@@ -78,13 +78,13 @@ def test_seeds_are_drawn_as_in_a_local_fit(client):
     dX, dy = da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150)
     for state in (None, 3, np.random.RandomState(3)):
         here, there = (copy.deepcopy(state) for _ in range(2))
-        for _ in range(2):  # a RandomState goes on, so that the second fit differs from the first
+        for _ in range(2):  # the state of a RandomState advances, so that the second fit differs from the first
             expected = local("SCBoostRegressor").set_params(random_state=here).fit(X, y).predict(X)
             found = on_dask("SCBoostRegressor").set_params(random_state=there).fit(dX, dy).predict(X)
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_tables_with_categories_validation_rows_and_empty_partitions(client):
+def test_tables_with_categories_validation_sets_and_empty_partitions(client):
     X, y = rows()
     frame = pd.DataFrame(X, columns=list("abcde"))
     frame["f"] = np.array(["u", "v", "w", "x"])[np.arange(1200) // 300]
@@ -125,7 +125,7 @@ def test_the_result_is_an_ordinary_model(client, tmp_path):
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers", "forest"])
 @pytest.mark.parametrize("with_y", [True, False])
-def test_a_report_of_rows_on_workers_is_that_of_one_process(client, kind, with_y):
+def test_a_report_of_distributed_samples_equals_that_of_one_process(client, kind, with_y):
     from sklearn.ensemble import RandomForestClassifier
 
     from scboost.dask import redundancy_report
@@ -251,7 +251,7 @@ def test_errors_reach_the_driver(client, change, message):
         on_dask("SCBoostClassifier").fit(X, y)
 
 
-def test_what_needs_one_process_is_refused(client):
+def test_parameters_that_need_one_process_are_rejected(client):
     from sklearn.tree import DecisionTreeRegressor
 
     X, y = da.zeros((10, 2), chunks=(5, 2)), da.zeros(10, chunks=5)
@@ -263,7 +263,7 @@ def test_what_needs_one_process_is_refused(client):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_for_bit(client, tmp_path):
+def test_a_killed_worker_ends_the_fit_and_a_checkpoint_resumes_it_bit_identically(client, tmp_path):
     X, y = rows()
     dX, dy = da.from_array(X, chunks=(600, 5)), da.from_array(y, chunks=600)
     params = {"n_estimators": 60, "random_state": 0}

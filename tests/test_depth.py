@@ -1,4 +1,4 @@
-"""How deep trees are, as held-out rows ask for."""
+"""Tree depth selected by cross-validation."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_depth_is_selected_by_cross_validation(make, shallow):
     assert losses["auto"] == min(losses.values()) < max(losses.values())
 
 
-def test_no_tree_is_deeper_than_chosen():
+def test_no_tree_is_deeper_than_selected():
     X, y = additive()
     for preset in ("default", "best"):
         model = SCBoostClassifier(**{**QUICK, "preset": preset}).fit(X, y)
@@ -69,7 +69,7 @@ def test_given_depth_is_kept(given):
 
 
 @pytest.mark.parametrize("reason", [{"early_stopping_metric": "roc_auc"}, {"preset": "fast"}])
-def test_trees_stay_deep_where_the_loss_on_folds_does_not_choose(reason):
+def test_depth_is_not_reduced_without_selection_by_the_loss(reason):
     X, y = additive()
     assert SCBoostClassifier(**{**QUICK, "cv": "auto", **reason}).fit(X, y).max_depth_ == 6
 

@@ -98,7 +98,7 @@ def test_ambiguity_needs_convex_weights():
 
 @settings(deadline=None, max_examples=25)
 @given(seeds)
-def test_spectrum_is_that_of_the_standardised_matrix(seed):
+def test_spectrum_is_that_of_the_standardized_matrix(seed):
     H = random_trees(seed)
     C = dg.tree_covariance(H)
     assert_allclose(C, np.cov(H.T, bias=True), atol=1e-12)
@@ -299,7 +299,7 @@ def test_targets_of_wrong_length_or_unseen_labels_are_refused():
 
 
 def measures_of_all_samples(model, X, y):
-    """Return the numbers of a report by the public measures, from the matrix of all rows."""
+    """Return the numbers of a report by the public measures, from the tree matrix of all samples."""
     trees = tree_matrix(model, X)
     K = trees.n_outputs
     right = None if y is None else dg.correct_votes(trees, y)

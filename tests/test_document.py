@@ -89,7 +89,7 @@ def test_factors_of_dart_are_read_where_xgboost_3_4_puts_them():
 
 
 @pytest.mark.parametrize("objective", ["binary:logistic", "count:poisson", "reg:squarederror"])
-def test_a_model_of_constants_says_them(objective):
+def test_trees_of_one_leaf_predict_its_value(objective):
     document = Document.new([constant(7.0)], objective=objective, n_outputs=1, base_score=0.5, n_features=2)
     base = {"binary:logistic": 0.0, "count:poisson": np.log(0.5), "reg:squarederror": 0.5}[objective]
     margin = document.booster().inplace_predict(np.zeros((1, 2)), predict_type="margin")
@@ -200,14 +200,14 @@ TREE = (*MODEL, "trees", 0)
         ((*TREE, "tree_param", "num_nodes"), "99999999999999", "num_nodes"),
         ((*TREE, "tree_param", "num_deleted"), "3", "num_deleted is 3"),
         ((*MODEL, "gbtree_model_param", "num_trees"), "9", "num_trees is 9"),
-        ((*MODEL, "gbtree_model_param", "num_trees"), "-1", "not a whole number"),
+        ((*MODEL, "gbtree_model_param", "num_trees"), "-1", "not an integer"),
         ((*MODEL, "tree_info"), [0, 0, 0, 5], "output outside"),
         ((*MODEL, "tree_info"), [0], "tree_info has 1 entries"),
         ((*MODEL, "iteration_indptr"), [0, 3, 1, 4], "out of order"),
         ((*MODEL, "iteration_indptr"), [0, 9], "do not cover"),
         ((*MODEL, "trees"), 3, "not a list"),
         ((*MODEL, "trees"), [3] * 4, "there is no object"),
-        (("learner", "attributes"), {"a": 1}, "not a text"),
+        (("learner", "attributes"), {"a": 1}, "not a string"),
         (("learner", "feature_types"), ["c"], "feature_types"),
         (("learner", "learner_model_param", "base_score"), "[nan]", "not finite"),
         (("learner", "learner_model_param", "base_score"), "[0,0]", "2 numbers for 1"),
@@ -216,7 +216,7 @@ TREE = (*MODEL, "trees", 0)
         (("learner", "gradient_booster"), {}, "KeyError"),
     ],
 )
-def test_an_unsound_model_is_named_corrupt(path, value, problem):
+def test_invalid_models_are_reported_as_corrupt(path, value, problem):
     document = Document.of(trained("categories")[0])
     changed = Document(copy.deepcopy(document.content))
     _edit(changed, path, value)
@@ -254,7 +254,7 @@ def _swapped(tree, node):
 
 
 def test_siblings_in_the_wrong_order_are_refused():
-    """XGBoost takes the node after the left child for the right one, whatever right_children says."""
+    """XGBoost takes the node after the left child for the right one and ignores right_children."""
     document = Document.of(trained()[0])
     for node in np.flatnonzero(document.trees[0]["left_children"] != -1):
         changed = document.with_trees([_swapped(document.trees[0], node), *document.trees[1:]], document.outputs)
@@ -302,9 +302,9 @@ def test_a_tree_too_deep_for_recursion_is_refused():
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("left_children", 1.9, "left_children is not a list of whole numbers"),
-        ("left_children", "1", "left_children is not a list of whole numbers"),
-        ("left_children", True, "left_children is not a list of whole numbers"),
+        ("left_children", 1.9, "left_children is not a list of integers"),
+        ("left_children", "1", "left_children is not a list of integers"),
+        ("left_children", True, "left_children is not a list of integers"),
         ("split_indices", 2**40, "OverflowError"),
         ("split_conditions", True, "split_conditions is not a list of numbers"),
         ("split_conditions", "0.5", "split_conditions is not a list of numbers"),

@@ -86,7 +86,7 @@ def test_names_and_scorers_alike_for_many_classes(scoring, name):
     assert model.training_log_[f"validation_{name}"].max() == pytest.approx(best)
 
 
-def test_numbers_with_weights_and_resuming_bit_for_bit():
+def test_weighted_regression_resumes_bit_identically():
     X, y = real_target(n=300)
     y = y + 1e4  # a score may depend on more than differences
     (X_train, y_train), validation = halves(X, y)
@@ -104,7 +104,7 @@ def test_numbers_with_weights_and_resuming_bit_for_bit():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4])
-def test_folds_choose_the_rounds_by_the_metric(shift):
+def test_cross_validation_selects_rounds_by_the_metric(shift):
     X, y = real_target(n=300)
     y = y + shift
     folds = [(np.arange(300)[np.arange(300) % 3 != k], np.arange(300)[np.arange(300) % 3 == k]) for k in (0, 1)]
@@ -112,7 +112,7 @@ def test_folds_choose_the_rounds_by_the_metric(shift):
     given = {"cv": folds, "random_state": 0, "n_jobs": 1, "exploration": 0.0}
     scores = []
 
-    def scorer(model, F, target, sample_weight):  # a scorer of one's own sees what it is asked to score
+    def scorer(model, F, target, sample_weight):  # custom scorers receive the validation set
         scores.append((len(target), sample_weight.sum(), -mean_absolute_error(target, model.predict(F))))
         return scores[-1][2]
 
@@ -122,7 +122,7 @@ def test_folds_choose_the_rounds_by_the_metric(shift):
     np.testing.assert_allclose(first[0, :2], [100, weight[::3].sum()])
     masses = first[0, 1], second[0, 1]
     np.testing.assert_allclose(pooled, np.average([first[:, 2], second[:, 2]], axis=0, weights=masses))
-    assert scores[0][2] > -5  # of the order of the target's spread, whatever its mean
+    assert scores[0][2] > -5  # of the order of the target's standard deviation, for any mean
     rate = model.learning_rate_
     best = SCBoostRegressor(n_estimators=model.n_estimators_, learning_rate=rate, **given).fit(X, y, weight)
     np.testing.assert_allclose(
@@ -130,7 +130,7 @@ def test_folds_choose_the_rounds_by_the_metric(shift):
     )
 
 
-def test_the_metric_chooses_other_rounds_than_the_loss():
+def test_the_metric_selects_other_rounds_than_the_loss():
     X, y = two_classes(n=400, flip=0.3)
     by_loss = SCBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
     by_score = SCBoostClassifier(early_stopping_metric="roc_auc", random_state=0, n_jobs=1).fit(X, y)
@@ -139,13 +139,13 @@ def test_the_metric_chooses_other_rounds_than_the_loss():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-def test_a_metric_that_is_not_defined_on_the_rows_is_refused():
+def test_metrics_undefined_on_the_validation_set_are_rejected():
     X, y = two_classes(n=100)
     with pytest.raises(ValueError, match="early_stopping_metric='roc_auc' is not defined on the 20 held-out samples"):
         SCBoostClassifier(early_stopping_metric="roc_auc", **GIVEN).fit(X, y, X_val=X[:20], y_val=np.ones(20))
 
 
-def test_a_metric_without_rows_to_choose_on_and_an_unknown_one_are_refused():
+def test_metrics_without_validation_data_and_unknown_metrics_are_rejected():
     X, y = two_classes(n=100)
     with pytest.raises(ValueError, match="needs a validation set for early stopping or for selecting"):
         SCBoostClassifier(early_stopping_metric="roc_auc", n_estimators=10).fit(X, y)

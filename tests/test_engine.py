@@ -304,7 +304,7 @@ def test_engine_is_bit_identical_for_any_number_of_threads(gamma, many):
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_calls_do_what_the_python_package_does(n_outputs):
+def test_c_api_calls_equal_those_of_the_python_package(n_outputs):
     X, _ = real_target(n=400)
     grads = np.random.default_rng(0).normal(size=(3, 400, n_outputs))
     matrix = xgb.QuantileDMatrix(X, nthread=1)
@@ -321,7 +321,7 @@ def test_calls_do_what_the_python_package_does(n_outputs):
         assert calls.model() == ours.save_raw("ubj") == theirs.save_raw("ubj")
 
 
-def test_a_call_that_fails_says_why():
+def test_failed_calls_raise_the_error_of_xgboost():
     matrix = xgb.QuantileDMatrix(np.zeros((4, 1)), nthread=1)
     grad = np.zeros(3, dtype=np.float32)
     with pytest.raises(xgb.core.XGBoostError, match="gradient"):
@@ -388,7 +388,7 @@ def test_blas_does_not_use_threads_during_a_fit():
     assert all(n == 1 for round_ in blas for n in round_)
 
 
-# --- columns and rows ------------------------------------------------------------------------------
+# --- sampling --------------------------------------------------------------------------------------
 
 
 def used_columns(learner):
@@ -396,7 +396,7 @@ def used_columns(learner):
     return set(tree["split_indices"][tree["left_children"] != -1].tolist())
 
 
-def test_columns_are_drawn_by_the_seed_alone():
+def test_features_are_sampled_by_the_seed_alone():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 12))
     target = rng.normal(size=(1, 500)).astype(np.float32)
@@ -412,7 +412,7 @@ def test_columns_are_drawn_by_the_seed_alone():
     assert set().union(*used) == set(range(12))
 
 
-def test_at_least_one_column_is_offered():
+def test_at_least_one_feature_is_sampled():
     X, y = real_target()
     (learner,) = XGBoostEngine(X, 1, PARAMS, colsample=0.01).grow(
         y[None].astype(np.float32), np.ones((1, 300), dtype=np.float32), 0
@@ -430,7 +430,7 @@ def test_samples_with_zero_hessian_have_no_effect():
     np.testing.assert_allclose(masked.values, sums / (in_leaf + 1.0), atol=1e-5)
 
 
-def test_an_engine_leaf_is_the_penalised_mean():
+def test_an_engine_leaf_is_the_penalized_mean():
     X, y = real_target()
     curvature = np.random.default_rng(0).uniform(0.5, 2, size=(1, 300)).astype(np.float32)
     target = y[None].astype(np.float32)
@@ -452,7 +452,7 @@ def test_estimator_engine_fits_the_target_as_it_is():
     assert len(learner.values) == tree.get_n_leaves()
 
 
-def test_estimator_engine_weighs_by_curvature():
+def test_estimator_engine_weights_samples_by_the_hessian():
     X, y = real_target()
     weight = np.random.default_rng(0).integers(0, 3, size=300).astype(float)
     engine = EstimatorEngine(X, lambda seed: LinearRegression(), sample_weighted=True)
@@ -476,7 +476,7 @@ def test_estimator_engine_gives_each_output_its_own_seed_and_learner():
     np.testing.assert_allclose(learners[0].predictions(), -learners[1].predictions())
 
 
-def test_a_target_too_small_for_a_number_of_single_precision_is_divided_by_no_zero():
+def test_targets_below_single_precision_cause_no_division_by_zero():
     X = np.arange(20.0)[:, None]
     engine = XGBoostEngine(X, 1, {})
     hessian = np.ones((1, 20), dtype=np.float32)

@@ -150,7 +150,7 @@ def test_appending_and_reweighting_reach_the_native_model():
     np.testing.assert_allclose(ensemble.scores(NEW), 2 * first + ensemble.contributions(NEW)[-1], atol=1e-5)
 
 
-def test_leaves_recomputed_later_do_not_change_a_kept_tree():
+def test_recomputed_leaves_do_not_change_a_stored_tree():
     engine = XGBoostEngine(X, 1, {"max_depth": 3})
     target = TARGET[None].astype(np.float32)
     (learner,) = engine.grow(target, np.ones_like(target), 0)
@@ -171,7 +171,7 @@ LINKS = {
 
 
 @pytest.mark.parametrize("objective", LINKS)
-def test_the_native_model_knows_its_link(objective):
+def test_the_native_model_has_the_link(objective):
     n_outputs, link = LINKS[objective]
     ensemble = grown(n_outputs, objective=objective, intercept=0.8)
     found = ensemble.booster().predict(xgb.DMatrix(NEW)).reshape(80, -1).T
@@ -180,7 +180,7 @@ def test_the_native_model_knows_its_link(objective):
 
 @settings(deadline=None, max_examples=20)
 @given(p=st.floats(-12, 12))
-def test_the_intercept_keeps_its_digits(p):
+def test_the_intercept_keeps_its_precision(p):
     # The native model stores it as a probability, in which a float32 has no digits left near 1.
     ensemble = grown(rounds=1, objective="binary:logistic", intercept=p)
     expected = p + 0.3 * ensemble.contributions(NEW)[0].astype(np.float64)
@@ -219,7 +219,7 @@ def test_categories_names_and_missing_values_survive():
 
 
 @pytest.mark.parametrize("size", [1e7, 1e12])
-def test_a_large_intercept_costs_the_trees_no_digits(size):
+def test_a_large_intercept_does_not_reduce_the_precision_of_trees(size):
     near, far = grown(intercept=0.0), grown(intercept=size)
     np.testing.assert_array_equal(far.scores(NEW), size + near.scores(NEW))
     *_, last = far.staged(NEW)
@@ -229,7 +229,7 @@ def test_a_large_intercept_costs_the_trees_no_digits(size):
 
 
 @pytest.mark.parametrize("intercept", [21.4, -21.4, 60.0])
-def test_a_score_that_no_float32_probability_holds_survives_without_trees(intercept):
+def test_scores_beyond_float32_probabilities_survive_without_trees(intercept):
     ensemble = grown(rounds=0, objective="binary:logistic", intercept=intercept)
     assert (ensemble.scores(NEW) == intercept).all()
     margin = ensemble.booster().inplace_predict(NEW, predict_type="margin")

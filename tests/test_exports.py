@@ -38,7 +38,7 @@ def sparse_rows():
 
 
 def unsplit_rounds():
-    """Many classes of which some are soon learnt: their trees are single leaves."""
+    """Many classes of which some are learned early: their trees are single leaves."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2)).astype(np.float32)
     y = np.where(X[:, 0] > 1, 2, (X[:, 1] > 0).astype(int))
@@ -103,7 +103,7 @@ def test_to_onnx_predicts_the_same(case):
     runtime = pytest.importorskip("onnxruntime")
     model, X = fitted(case)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
-    # A model of sparse rows takes zeros as they are: the graph knows that they are missing.
+    # Zeros are passed to a model of sparse data; the graph treats them as missing.
     rows = X.toarray() if sparse.issparse(X) else encode_features(model, X)
     *label, found = session.run(None, {"X": rows})
     close(found, expected(model, X))
@@ -174,7 +174,7 @@ def test_shap_explains_the_exported_model(case):
 def test_other_learners_are_refused(export):
     X, y = two_classes()
     model = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
-    with pytest.raises(AttributeError, match=r"to_\w+\(\) needs trees of the XGBoost engine"):
+    with pytest.raises(AttributeError, match=r"to_\w+\(\) needs the built-in trees"):
         export(model)
 
 

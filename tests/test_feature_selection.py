@@ -1,4 +1,4 @@
-"""Columns that held-out rows choose, together with the number of rounds."""
+"""Features selected by cross-validation, together with the number of rounds."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_dropped_features_do_not_affect_predictions():
     np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(X))
 
 
-def test_columns_that_all_matter_are_all_kept():
+def test_informative_features_are_all_kept():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
     y = (X.sum(axis=1) + 0.3 * rng.normal(size=600) > 0).astype(int)
@@ -56,14 +56,14 @@ def test_single_feature_is_kept():
     assert not hasattr(model, "selected_features_")
 
 
-def test_too_few_rows_to_choose_on_choose_no_columns():
+def test_too_few_samples_select_no_features():
     X, y = mostly_noise(18)
     model = SCBoostClassifier(preset="best", random_state=0, n_jobs=1).fit(X, y)
     assert model.n_estimators_ == 500
     assert not hasattr(model, "selected_features_")
 
 
-def test_fold_models_that_are_kept_have_columns_of_their_own():
+def test_kept_fold_models_have_their_own_feature_subsets():
     X, y = mostly_noise()
     model = SCBoostClassifier(**QUICK, preset="best").fit(X, y)
     used = np.flatnonzero(model.feature_importances_)
@@ -72,7 +72,7 @@ def test_fold_models_that_are_kept_have_columns_of_their_own():
     assert len(used) < 15
 
 
-def test_an_engine_on_some_columns_grows_the_trees_of_a_matrix_of_these():
+def test_an_engine_on_a_feature_subset_grows_the_trees_of_the_submatrix():
     X, y = mostly_noise()
     columns = np.array([1, 4, 7, 0])
     params = {"max_depth": 4}
@@ -97,7 +97,7 @@ def test_an_engine_on_some_columns_grows_the_trees_of_a_matrix_of_these():
     assert (obeyed[0] != values).any()
 
 
-def test_standard_errors_know_neither_the_unit_of_the_weights_nor_repetitions():
+def test_standard_errors_do_not_depend_on_the_unit_of_weights_or_repetitions():
     rng = np.random.default_rng(0)
     X, values = rng.normal(size=(5000, 2)), rng.normal(size=5000) + 0.05
     keys = row_keys(X)
@@ -112,17 +112,17 @@ def test_standard_errors_know_neither_the_unit_of_the_weights_nor_repetitions():
     assert standard_errors(np.zeros(5000), keys) == 0
 
 
-def test_a_race_ends_behind_the_rival_or_without_improvement():
-    race = ComparedStopping(patience=5, tol=0.0, reference=(3.0, 2.0, 1.0, 0.5), n_worse=2)
-    assert not race.reached([3.1, 1.9, 1.1])  # behind once
-    assert race.reached([2.9, 2.1, 1.1])
-    assert not race.reached([2.9, 1.9, 1.1, 0.4])
-    assert not race.reached([2.9, 2.1, 0.9, 0.6, 0.7, 0.55])  # the rival has stopped
-    assert race.reached([2.9, 1.9, 0.9, 0.4, *[0.5] * 5])
+def test_a_candidate_stops_behind_the_best_or_without_improvement():
+    stopping = ComparedStopping(patience=5, tol=0.0, reference=(3.0, 2.0, 1.0, 0.5), n_worse=2)
+    assert not stopping.reached([3.1, 1.9, 1.1])  # behind once
+    assert stopping.reached([2.9, 2.1, 1.1])
+    assert not stopping.reached([2.9, 1.9, 1.1, 0.4])
+    assert not stopping.reached([2.9, 2.1, 0.9, 0.6, 0.7, 0.55])  # the reference has stopped
+    assert stopping.reached([2.9, 1.9, 0.9, 0.4, *[0.5] * 5])
 
 
 @pytest.mark.parametrize("reason", [{"early_stopping_metric": "roc_auc"}, {"n_estimators": 20}, {"preset": "fast"}])
-def test_all_columns_stay_where_the_loss_on_folds_does_not_choose(reason):
+def test_no_feature_is_dropped_without_selection_by_the_loss(reason):
     X, y = mostly_noise()
     model = SCBoostClassifier(**{**QUICK, **reason}).fit(X, y)
     assert not hasattr(model, "selected_features_")

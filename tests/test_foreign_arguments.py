@@ -1,4 +1,4 @@
-"""Coming from other libraries: each of their arguments is answered with what to write here."""
+"""Arguments of other libraries: errors name the equivalent here."""
 
 import inspect
 import re
@@ -47,7 +47,7 @@ def test_set_params_answers_as_the_constructor_and_stays_an_error_of_value():
     assert SCBoostClassifier().set_params(max_leaves=7).max_leaves == 7
 
 
-def test_all_unknown_arguments_are_answered_at_once_and_slips_of_the_pen_are_named():
+def test_all_unknown_arguments_are_explained_at_once_and_typos_are_suggested():
     with pytest.raises(TypeError, match=r"use max_leaves.*use reg_lambda"):
         SCBoostClassifier(num_leaves=7, l2_leaf_reg=1)
     with pytest.raises(TypeError, match="did you mean 'max_depth'"):
@@ -64,7 +64,7 @@ def test_an_argument_in_the_wrong_place_is_sent_to_the_right_one():
         SCBoostClassifier(X_val=X)
 
 
-def test_the_table_names_arguments_once_none_of_ours_and_only_parameters_that_exist():
+def test_the_table_has_unique_foreign_arguments_and_existing_parameters():
     assert not set(NAMES) & OURS
     assert len(NAMES) == len(set(NAMES))
     fit = inspect.signature(SCBoostClassifier.fit).parameters
@@ -82,7 +82,7 @@ PEERS = {
 }
 
 
-def test_every_argument_of_ngboost_is_known_or_answered():
+def test_every_argument_of_ngboost_is_supported_or_explained():
     ngboost = pytest.importorskip("ngboost")
     given = {
         *inspect.signature(ngboost.NGBRegressor).parameters,
@@ -93,7 +93,7 @@ def test_every_argument_of_ngboost_is_known_or_answered():
 
 
 @pytest.mark.parametrize("letter", PEERS)
-def test_every_argument_of_the_peers_constructors_and_fits_is_known_or_answered(letter):
+def test_every_argument_of_other_libraries_is_supported_or_explained(letter):
     known = OURS | set(inspect.signature(SCBoostClassifier.fit).parameters) | set(NAMES) | {"kwargs"}
     unanswered = set()
     for cls in PEERS[letter]:

@@ -23,7 +23,7 @@ def test_mutated_files_are_rejected_or_correct(tmp_path):
     command = [sys.executable, fuzz.__file__, "--seed", "7", "--mutants", "600", "--output", tmp_path / "figures.json"]
     # In a process of its own: forking is not safe beside the threads of other tests.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    for minutes, n_mutants in (("0.001", 500), ("5", 600)):  # the second run goes on where the first ended
+    for minutes, n_mutants in (("0.001", 500), ("5", 600)):  # the second run resumes the first
         done = subprocess.run([*command, "--minutes", minutes], env=environment, capture_output=True, check=False)  # noqa: S603
         figures = json.loads((tmp_path / "figures.json").read_text())
         assert figures["violations"] == 0, figures["first violations"]

@@ -61,7 +61,7 @@ def test_projection_equals_the_svd(H, alpha, gamma, seed):
 
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 0.99, 0.9999, 0.999999, 1 - 1e-8, 1 - 1e-10, 1 - 1e-12, 1.0])
 @pytest.mark.parametrize("decay", [0.8, 0.5, 0.3])
-def test_ill_conditioned_histories_lose_no_digits(alpha, decay):
+def test_ill_conditioned_histories_keep_full_precision(alpha, decay):
     # Singular values fall by `decay` from one direction to the next: their squares span up to 12 orders of magnitude,
     # more than a Gram matrix can hold, but every direction stands clear of the next.
     rng = np.random.default_rng(0)
@@ -202,7 +202,7 @@ def test_memory_is_a_history_of_the_latest_only(H, capacity, alpha, seed):
 
 @quick
 @given(H=vectors(max_rows=20, max_vectors=6), alpha=energy_thresholds, seed=st.integers(0, 99), data=st.data())
-def test_history_weights_equal_repeated_rows(H, alpha, seed, data):
+def test_history_weights_equal_repeated_samples(H, alpha, seed, data):
     n = H.shape[1]
     weight = np.array(data.draw(st.lists(st.integers(1, 4), min_size=n, max_size=n)), dtype=float)
     r = residual(n, seed)
@@ -277,8 +277,8 @@ def test_reserve_after_forgetting_is_an_error():
 
 
 @pytest.mark.parametrize("alpha", [0.9, 1.0])
-def test_blocks_of_rows_do_not_change_the_result(alpha):
-    # More rows than fit one block, so that sums are put together from several.
+def test_blocks_of_samples_do_not_change_the_result(alpha):
+    # More samples than one block, so that sums are over several blocks.
     rng = np.random.default_rng(3)
     H = rng.normal(size=(4, 70_001))
     r = rng.normal(size=70_001)

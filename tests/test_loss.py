@@ -118,7 +118,7 @@ def test_losses_without_hessian_everywhere_use_one(name):
 @pytest.mark.parametrize("name", LOSSES)
 @quick
 @given(seed=st.integers(0, 10_000))
-def test_initial_score_minimises_the_mean_loss(name, weighted, seed):
+def test_initial_score_minimizes_the_mean_loss(name, weighted, seed):
     loss, y = LOSSES[name], targets(name, 30, seed)
     weight = np.random.default_rng(seed).uniform(0.5, 2, size=30) if weighted else None
 
@@ -134,7 +134,7 @@ def test_initial_score_minimises_the_mean_loss(name, weighted, seed):
     assert mean(start) <= best + 1e-9
 
 
-def test_integer_weights_are_repeated_rows_for_the_initial_score():
+def test_integer_weights_equal_repeated_samples_in_the_initial_score():
     for name, loss in LOSSES.items():
         y, weight = targets(name, 12, 5), np.tile([1.0, 2.0, 3.0], 4)
         repeated = np.repeat(y, weight.astype(int))
@@ -239,7 +239,7 @@ def steps_of(loss, leaf, n_leaves, y, F, weight, l2, l1=0.0):
 @pytest.mark.parametrize("l1", [0.0, 4.0, 1e6])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("name", ["squared", "poisson", "gamma", "tweedie"])
-def test_steps_minimise_the_loss_of_their_leaf_under_both_penalties(name, l2, l1):
+def test_leaf_values_minimize_the_loss_under_both_penalties(name, l2, l1):
     loss, y, F = LOSSES[name], targets(name, 60, 3), scores(name, 60, 3)
     rng = np.random.default_rng(4)
     leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
@@ -259,7 +259,7 @@ def test_steps_minimise_the_loss_of_their_leaf_under_both_penalties(name, l2, l1
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("name", ["logistic", "squared"])
-def test_newton_step_minimises_the_quadratic_model_of_its_leaf(name, l2, weighted):
+def test_newton_step_minimizes_the_quadratic_model_of_its_leaf(name, l2, weighted):
     loss, y, F = LOSSES[name], targets(name, 40, 3), scores(name, 40, 3)
     rng = np.random.default_rng(4)
     leaf = rng.integers(3, size=40)
@@ -271,12 +271,12 @@ def test_newton_step_minimises_the_quadratic_model_of_its_leaf(name, l2, weighte
         rows = leaf == j
         slope = np.sum(w[rows] * (gradient[0, rows] + hessian[0, rows] * steps[j])) + l2 * steps[j]
         assert slope == pytest.approx(0, abs=1e-10)
-    assert steps[3] == 0  # a leaf without rows does not move
+    assert steps[3] == 0  # a leaf without samples has value 0
 
 
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("name", ["gamma", "tweedie"])
-def test_steps_of_amounts_minimise_the_penalised_loss_of_their_leaf(name, l2):
+def test_leaf_values_of_tweedie_and_gamma_minimize_the_penalized_loss(name, l2):
     loss, y, F = LOSSES[name], targets(name, 60, 3), 3 * scores(name, 60, 3)
     rng = np.random.default_rng(4)
     leaf, weight = rng.integers(3, size=60), rng.uniform(0.5, 2, size=60)
@@ -288,7 +288,7 @@ def test_steps_of_amounts_minimise_the_penalised_loss_of_their_leaf(name, l2):
     assert steps[3] == 0
 
 
-def test_a_leaf_without_any_amount_takes_a_finite_step_down():
+def test_a_leaf_of_zero_targets_has_a_finite_negative_value():
     loss, y, F = TweedieLoss(1.5), np.zeros(5), np.zeros((1, 5))
     leaf = np.zeros(5, dtype=int)
     (free,) = steps_of(loss, leaf, 1, y, F, None, 0.0)
@@ -302,7 +302,7 @@ def test_a_leaf_without_any_amount_takes_a_finite_step_down():
     quantile=st.sampled_from([0.1, 0.25, 0.5, 0.9]),
     data=st.data(),
 )
-def test_leaf_quantile_minimises_the_pinball_loss_and_reads_weights_as_repetitions(e, quantile, data):
+def test_leaf_quantile_minimizes_the_weighted_pinball_loss(e, quantile, data):
     e = np.array(e, dtype=float)
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(e), max_size=len(e))), dtype=float)
     step = weighted_quantile(e, weight, quantile, SINGLE_PROCESS)
@@ -322,7 +322,7 @@ def test_quantile_steps_of_several_leaves_are_independent():
     np.testing.assert_array_equal(steps, [2.0, 0.0, 8.0])
 
 
-def test_the_log_odds_of_a_rare_negative_keep_their_digits():
+def test_the_log_odds_of_a_rare_negative_class_keep_their_precision():
     weight = np.array([3.2, 877490.7, 2440479.1, 4.8e-05, 2.4e-06])
     found = LogisticLoss().initial_score(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), weight)
     assert found[0] == pytest.approx(np.log(weight[:4].sum() / weight[4]), rel=1e-13)

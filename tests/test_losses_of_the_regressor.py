@@ -35,7 +35,7 @@ def test_the_first_tree_is_that_of_xgboosts_objective(objective):
     leaf = booster.predict(xgb.DMatrix(X), pred_leaf=True)
     assert len(np.unique(leaf)) > 4
     own = model.predict(X)
-    # The same rows share a leaf; its step is exact, not one of Newton's: the prediction is the mean of its rows.
+    # The leaves have the same samples; their values are exact, not Newton steps: the mean of the samples.
     for number in np.unique(leaf):
         assert own[leaf == number] == pytest.approx(y[leaf == number].mean(), rel=1e-5)
     assert len(np.unique(own)) == len(np.unique(leaf))
@@ -58,7 +58,7 @@ def test_expectiles_are_those_of_plain_xgboost_with_the_same_derivatives():
     np.testing.assert_allclose(model.predict(X), booster.predict(xgb.DMatrix(X)), atol=1e-4)
 
 
-def test_amounts_are_predicted_nearly_as_well_as_by_their_true_means():
+def test_tweedie_and_gamma_losses_approach_the_deviance_of_the_true_means():
     X, positive, often_zero = amounts(2000)
     X_test, positive_test, often_zero_test = amounts(2000, 1)
     truth = np.exp(X_test[:, 0] + 0.5 * (X_test[:, 1] > 0))
@@ -74,7 +74,7 @@ def test_amounts_are_predicted_nearly_as_well_as_by_their_true_means():
         np.testing.assert_allclose(model.get_booster().predict(xgb.DMatrix(X_test)), predicted, rtol=1e-4)
 
 
-def test_several_quantiles_do_not_cross_and_cover_what_they_say(tmp_path):
+def test_several_quantiles_do_not_cross_and_have_nominal_coverage(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(6000, 2)).astype(np.float32)
     y = X[:, 0] + (1 + X[:, 1]) * rng.normal(size=6000)
@@ -89,7 +89,7 @@ def test_several_quantiles_do_not_cross_and_cover_what_they_say(tmp_path):
     assert np.abs(shift).max() < 0.02 * np.diff(interval, axis=1).mean()
     covered = np.mean((interval[:, 0] <= y[3000:]) & (y[3000:] <= interval[:, 1]))
     assert 0.87 < covered < 0.93
-    # As good as the three models that it replaces, which see the same rows.
+    # As accurate as the three models that it replaces, on the same samples.
     for k, quantile in enumerate(model.quantile):
         alone = clone(model).set_params(quantile=quantile).fit(X[:3000], y[:3000])
         assert mean_pinball_loss(y[3000:], predicted[:, k], alpha=quantile) < 1.05 * mean_pinball_loss(
@@ -169,7 +169,7 @@ def test_the_file_of_a_custom_loss_is_read_with_the_loss_given(tmp_path, suffix)
             load_model(path, loss=other)
 
 
-def test_a_loss_of_ours_given_as_an_object_is_stored(tmp_path):
+def test_a_built_in_loss_passed_as_an_object_is_stored(tmp_path):
     X, y = real_target(n=200)
     model = SCBoostRegressor(loss=HuberLoss(0.5), n_estimators=3, random_state=0, n_jobs=1).fit(X, y)
     model.save_model(tmp_path / "model.ubj")
@@ -194,7 +194,7 @@ def test_a_loss_that_forgets_its_arguments_cannot_be_stored(tmp_path):
         model.save_model(tmp_path / "model.ubj")
 
 
-def test_a_checkpoint_of_a_custom_loss_goes_on_bit_for_bit(tmp_path):
+def test_a_checkpoint_of_a_custom_loss_resumes_bit_identically(tmp_path):
     X, y = real_target(n=200)
     given = {"loss": LogCosh(1.5), "n_estimators": 8, "learning_rate": 0.1, "random_state": 0, "n_jobs": 1}
     checkpoint = Checkpoint(tmp_path / "fit.checkpoint", every=5)
@@ -206,7 +206,7 @@ def test_a_checkpoint_of_a_custom_loss_goes_on_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(resumed.fit(X, y).predict(X), model.predict(X))
 
 
-def test_a_custom_loss_goes_on_bit_for_bit():
+def test_warm_start_of_a_custom_loss_is_bit_identical():
     X, y = real_target(n=300)
     given = {"loss": LogCosh(1.0), "learning_rate": 0.1, "random_state": 0, "n_jobs": 1}
     at_once = SCBoostRegressor(n_estimators=12, **given).fit(X, y)
@@ -214,7 +214,7 @@ def test_a_custom_loss_goes_on_bit_for_bit():
     np.testing.assert_array_equal(parts.predict(X), at_once.predict(X))
 
 
-def test_a_custom_loss_equal_to_ours_gives_our_model():
+def test_a_custom_loss_equal_to_a_built_in_one_gives_the_same_model():
     X, y = real_target(n=300)
     given = {"n_estimators": 20, "random_state": 0, "n_jobs": 1}
     np.testing.assert_array_equal(

@@ -94,7 +94,7 @@ def path(request, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_model_file_restores_the_model_bit_for_bit(case, path):
+def test_model_file_restores_the_model_bit_identically(case, path):
     model, X = fitted(case)
     model.save_model(path)
     again = load_model(path)
@@ -161,7 +161,7 @@ def test_a_model_without_trees_is_kept(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "a.ubj").predict_proba(X), model.predict_proba(X))
 
 
-def test_sparse_rows_keep_their_meaning(tmp_path):
+def test_models_of_sparse_data_predict_the_same_after_loading(tmp_path):
     from scipy import sparse
 
     X, y = two_classes()
@@ -175,7 +175,7 @@ def test_sparse_rows_keep_their_meaning(tmp_path):
 def test_unsupported_models_cannot_be_saved(tmp_path):
     X, y = two_classes()
     other = SCBoostClassifier.from_paper(estimator=DecisionTreeRegressor(max_depth=2), n_estimators=2).fit(X, y)
-    with pytest.raises(AttributeError, match=r"save_model\(\) needs trees of the XGBoost engine"):
+    with pytest.raises(AttributeError, match=r"save_model\(\) needs the built-in trees"):
         other.save_model(tmp_path / "a.ubj")
     with pytest.raises(ValueError, match=r"must end in one of .json, .ubj"):
         SCBoostClassifier(**FAST).fit(X, y).save_model(tmp_path / "a.pkl")
@@ -462,7 +462,7 @@ def test_an_intercept_that_outgrows_the_leaves_is_refused(tmp_path):
         (lambda text: text[:-1] + ', "more": 1}', "unknown entries"),
     ],
 )
-def test_the_own_part_is_strict_json(change, problem, tmp_path):
+def test_metadata_is_strict_json(change, problem, tmp_path):
     document = _forged("binary", lambda own: own)
     text = change(document.attributes["scboost"])
     (tmp_path / "a.ubj").write_bytes(resealed(document.with_learner(attributes={"scboost": text})))

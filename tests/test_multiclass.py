@@ -76,7 +76,7 @@ def test_class_weights_shift_the_prevalence_as_documented():
     np.testing.assert_allclose(balanced.intercept_, 0, atol=1e-9)
 
 
-def test_a_class_whose_rows_have_no_weight_is_no_class():
+def test_classes_without_weight_are_left_out():
     model = SCBoostClassifier(**FAST).fit(X, y, sample_weight=(y != 1).astype(float))
     assert model.classes_.tolist() == [0, 2]
     kept = y != 1

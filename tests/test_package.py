@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it loads, what it offers, and what it must not know."""
+"""The package: what importing it loads, its public names, and its import order."""
 
 import importlib.resources
 import importlib.util
@@ -363,7 +363,7 @@ def test_the_names_in_the_architecture_page_exist():
         ("scboost_lab", ()),
     ],
 )
-def test_only_these_modules_know_the_package(package, allowed):
+def test_only_these_modules_import_the_package(package, allowed):
     wrong = [
         found
         for found in IMPORTS

@@ -255,8 +255,8 @@ def test_units_of_y_do_not_matter():
     np.testing.assert_allclose(large.std(), 1e6 * small.std(), rtol=1e-3)
 
 
-def test_spread_is_corrected_out_of_fold():
-    """Without the correction, a model underestimates the spread of samples that it has not seen."""
+def test_scale_is_corrected_out_of_fold():
+    """Without the correction, a model underestimates the scale of new samples."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4, 250, 8)), rng.normal(size=(4, 250))
     X_test, y_test = rng.normal(size=(4000, 8)), rng.normal(size=4000)
@@ -294,7 +294,7 @@ def test_constant_and_nearly_constant_targets():
         assert np.isfinite(model.predict_distribution(X).std()).all()
 
 
-def test_outliers_do_not_blow_up_the_spread():
+def test_outliers_do_not_inflate_the_scale():
     X, y, _ = heteroscedastic("normal", 300)
     y[:3] = 1e4
     for name in ("normal", "student"):
@@ -325,12 +325,12 @@ X_SMALL, Y_SMALL, _ = heteroscedastic("gamma", 60)
         ({}, np.where(Y_SMALL > 0, np.nan, 0), "NaN or infinity"),
     ],
 )
-def test_what_is_not_supported_is_refused(parameters, y, message):
+def test_unsupported_input_is_rejected(parameters, y, message):
     with pytest.raises(ValueError, match=message):
         SCBoostDistribution(**parameters).fit(X_SMALL, y)
 
 
-def test_what_a_fitted_model_does_not_support_is_refused():
+def test_unsupported_methods_of_a_fitted_model_raise():
     model = SCBoostDistribution(n_estimators=2).fit(X_SMALL, Y_SMALL)
     with pytest.raises(ValueError, match="compress supports"):
         model.compress(X_SMALL)

@@ -65,7 +65,7 @@ def falling(end, n=150, start=1.0):
     return np.linspace(start, end, n)
 
 
-def test_the_lowest_loss_wins_and_only_leaders_go_on():
+def test_the_lowest_loss_wins_and_only_the_best_candidates_continue():
     winner, runs = run([falling(0.5 + 0.05 * i) for i in range(6)])
     assert winner == 0
     lengths = [len(runs[i].losses) for i in range(6)]
@@ -116,7 +116,7 @@ def test_a_candidate_behind_the_incumbent_gives_up():
     assert len(runs[1].losses) < 100
 
 
-def test_stopping_goes_on_where_the_stage_before_ended():
+def test_early_stopping_continues_between_stages():
     whole = [1.0, 0.9, 0.8, 0.85, 0.86, 0.87]
     stopping = EarlyStopping(3, 0.0)
     for cut in range(len(whole) + 1):
@@ -136,7 +136,7 @@ def test_capacity_of_the_candidates_grows_with_the_data():
         assert sizes[0] < sizes[-1]
 
 
-def test_what_is_given_is_not_a_candidate():
+def test_given_parameters_are_not_candidates():
     def found(**given):
         return autotune.candidates(BASE, LogisticLoss(), 3000, replace(FREE, **given))
 
@@ -155,7 +155,7 @@ def native():
     return {**QUICK, "engine": "native"}
 
 
-def test_threads_and_repetition_do_not_change_what_is_selected(native):
+def test_selection_does_not_depend_on_threads_and_is_reproducible(native):
     X, y = product_of_three(600)
     models = [SCBoostClassifier(**{**native, "n_jobs": n}).fit(X, y) for n in (1, 2)]
     assert models[0].tree_shape_ == models[1].tree_shape_
@@ -183,7 +183,7 @@ def test_groups_drive_the_selection_of_capacity(native):
     assert losses[0] < losses[1]
 
 
-def test_larger_steps_where_the_round_limit_binds(native, monkeypatch):
+def test_the_learning_rate_is_larger_if_the_round_limit_binds(native, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2])
@@ -195,7 +195,7 @@ def test_larger_steps_where_the_round_limit_binds(native, monkeypatch):
     assert bound.learning_rate_ > autotune.auto_learning_rate(800, 60)
 
 
-def test_fold_models_of_a_rare_class_take_no_larger_steps(native):
+def test_fold_models_of_a_rare_class_keep_the_learning_rate(native):
     """From log-odds of -6, steps of four times the learning rate overshoot, and the selected rounds mean nothing."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 3))

@@ -252,13 +252,13 @@ X_SMALL, Y_SMALL, QID_SMALL = ranking_data(6)
         ({}, {"group": [10] * 5}, "sum to the 60 rows"),
         ({}, {"qid": QID_SMALL[:50]}, "shape \\(60,\\)"),
         ({}, {"qid": QID_SMALL, "y": -Y_SMALL}, "relevances from 0"),
-        ({}, {"qid": QID_SMALL, "y": 0 * Y_SMALL}, "nothing to rank"),
+        ({}, {"qid": QID_SMALL, "y": 0 * Y_SMALL}, "needed to learn a ranking"),
         ({"preset": "best"}, {"qid": QID_SMALL}, "preset='best'"),
         ({"truncation": 5, "loss": "pairwise"}, {"qid": QID_SMALL}, "truncation=5 needs"),
         ({"early_stopping_metric": "auc"}, {"qid": QID_SMALL}, "early_stopping_metric='auc'"),
     ],
 )
-def test_what_is_not_supported_is_refused(parameters, given, message):
+def test_unsupported_input_is_rejected(parameters, given, message):
     with pytest.raises(ValueError, match=message):
         SCBoostRanker(**parameters).fit(X_SMALL, **{"y": Y_SMALL, **given})
 

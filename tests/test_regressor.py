@@ -183,7 +183,7 @@ def test_poisson_survives_rare_large_counts():
 
 @pytest.mark.parametrize("l2", [0.0, 0.5, 30.0])
 @pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
-def test_poisson_leaves_minimise_their_penalised_loss(l2, scale):
+def test_poisson_leaves_minimize_their_penalized_loss(l2, scale):
     rng = np.random.default_rng(0)
     counts, F, weight = rng.poisson(2 * scale, size=60) + 0.0, rng.normal(size=60), rng.uniform(0.5, 2, size=60)
     counts[0] += 1
@@ -195,7 +195,7 @@ def test_poisson_leaves_minimise_their_penalised_loss(l2, scale):
         return weight @ (np.exp(F + s) - counts) + l2 * s
 
     assert step[0] == pytest.approx(optimize.brentq(slope, -50, 50), abs=1e-8)
-    assert step[1] == 0  # no row falls there
+    assert step[1] == 0  # without samples
 
 
 def test_constant_targets_are_predicted():
@@ -247,7 +247,7 @@ def test_any_scikit_learn_regressor_can_be_the_estimator():
     assert len(model.estimators_) == FAST["n_estimators"]
 
 
-def test_it_predicts_unseen_rows_as_well_as_scikit_learns():
+def test_r2_is_close_to_that_of_scikit_learn():
     data = load_diabetes(return_X_y=True)
     ours = cross_val_score(SCBoostRegressor(learning_rate=0.1, max_leaves=8, n_jobs=1, random_state=0), *data, cv=5)
     theirs = cross_val_score(HistGradientBoostingRegressor(max_leaf_nodes=8, random_state=0), *data, cv=5)

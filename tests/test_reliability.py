@@ -85,14 +85,14 @@ def test_a_model_without_trees_scores_its_intercept():
     np.testing.assert_array_equal(model.decision_function(X2), model.intercept_[0])
 
 
-def test_a_start_that_differs_by_row_is_no_intercept():
+def test_initial_scores_that_differ_between_samples_are_rejected():
     start = DummyClassifier(strategy="stratified", random_state=0)
     model = GradientBoostingClassifier(init=start, n_estimators=3, random_state=0).fit(X2, y2)
     with pytest.raises(ValueError, match=r"init=Dummy.* predicts a different initial score for each sample"):
         tree_matrix(model, X2)
 
 
-# --- going on ---------------------------------------------------------------------------------------------------------
+# --- resuming ---------------------------------------------------------------------------------------------------------
 
 
 def _cell(X):
@@ -107,11 +107,11 @@ def _cell(X):
         (_cell, "X has changed"),
         (lambda X: X[:, ::-1], "X has changed"),
         (lambda X: X[::-1], "X has changed"),
-        (lambda X: X[:, :3], "columns 0 to 3"),
+        (lambda X: X[:, :3], "features 0 to 3"),
     ],
     ids=["a cell", "order of columns", "order of rows", "number of columns"],
 )
-def test_a_warm_start_refuses_other_rows_and_keeps_its_model(change, words):
+def test_a_warm_start_rejects_other_data_and_keeps_its_model(change, words):
     model = SCBoostRegressor(**FAST, warm_start=True).fit(X, y)
     before = model.predict(X)
     with pytest.raises(ValueError, match=words):
@@ -142,11 +142,11 @@ def test_a_warm_start_refuses_other_rows_and_keeps_its_model(change, words):
 )
 def test_a_warm_start_refuses_another_parameter_by_name(change):
     model = SCBoostRegressor(**FAST, early_stopping=True, warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match=f"{next(iter(change))}=.* was .* in the fit to go on with"):
+    with pytest.raises(ValueError, match=f"{next(iter(change))}=.* was .* in the fit to resume"):
         model.set_params(n_estimators=12, **change).fit(X, y)
 
 
-def test_a_warm_start_of_a_constant_target_has_nothing_to_add():
+def test_a_warm_start_of_a_constant_target_adds_no_rounds():
     model = SCBoostRegressor(warm_start=True, n_estimators=5, n_jobs=1)
     for _ in range(2):
         model.fit(X, np.ones(300))
@@ -161,7 +161,7 @@ def test_a_failed_refit_leaves_the_model():
     np.testing.assert_array_equal(model.predict(X), before)
 
 
-# --- weights and rows -------------------------------------------------------------------------------------------------
+# --- weights and samples ----------------------------------------------------------------------------------------------
 
 TASKS = {
     "two classes": (SCBoostClassifier, {}, (X2, y2)),
@@ -172,7 +172,7 @@ TASKS = {
 }
 
 
-def test_whole_weights_are_repetitions_for_what_is_decided_before_the_first_round():
+def test_integer_weights_equal_repeated_samples_before_the_first_round():
     weight = np.array([1.0, 3.0])
     ends, repeated = np.array([0.0, 1000.0]), np.array([0.0, 1000.0, 1000.0, 1000.0])
     start = HuberLoss(1.0).initial_score(ends, weight)
@@ -197,7 +197,7 @@ def test_weight_zero_hides_the_category_of_a_sample():
     np.testing.assert_array_equal(a.predict(odd), b.predict(odd))
 
 
-def test_folds_count_the_rows_as_the_user_does():
+def test_fold_indices_refer_to_the_given_samples():
     weight = np.where(np.arange(300) % 5 == 0, 0.0, 1.0)
     kept = np.flatnonzero(weight)
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
@@ -223,7 +223,7 @@ def test_folds_count_the_rows_as_the_user_does():
     ],
     ids=str,
 )
-def test_a_diverging_fit_says_so_and_keeps_finite_rounds(params, target, rounds):
+def test_a_diverging_fit_reports_it_and_keeps_finite_rounds(params, target, rounds):
     model = SCBoostRegressor(**{**FAST, **params, "n_estimators": rounds})
     with pytest.warns(ConvergenceWarning, match=r"diverge.* learning_rate below"):
         model.fit(X, target)
@@ -294,7 +294,7 @@ def test_predictions_in_threads_survive_a_change_of_n_jobs(compiled, monkeypatch
 
 
 @pytest.mark.parametrize("library", ["pandas", "pandas with NaN", "polars", "pyarrow"])
-def test_a_category_may_be_missing_in_all_rows_of_a_prediction(library):
+def test_a_category_may_be_absent_from_all_predicted_samples(library):
     pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     table = pd.DataFrame({"a": np.where(X[:, 0] > 0, "up", "down"), "b": X[:, 1]})
     model = SCBoostRegressor(**FAST).fit(table, y)
@@ -330,9 +330,9 @@ def test_values_too_large_for_a_tree_are_refused(size, dtype):
             SCBoostRegressor(**FAST).fit(given, y)
 
 
-def test_values_of_validation_rows_too_large_for_a_tree_are_refused():
+def test_validation_values_too_large_for_a_tree_are_rejected():
     model = SCBoostRegressor(**FAST, early_stopping=True)
-    with pytest.raises(ValueError, match=r"X_val has a value of size .*; the trees hold numbers up to 1.7e\+38"):
+    with pytest.raises(ValueError, match=r"X_val has a value of size .*; trees support values up to 1.7e\+38"):
         model.fit(X, y, X_val=np.where(X > 2, 3e38, X), y_val=y)
 
 
@@ -384,7 +384,7 @@ def test_the_first_fold_may_find_no_tree(params):
 
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie"])
-@pytest.mark.parametrize("weight", [1.0, 1e-10])  # light rows and tiny means: penalties in their unit are huge
+@pytest.mark.parametrize("weight", [1.0, 1e-10])  # small weights and tiny means: penalties are huge in their unit
 def test_a_fold_may_hold_no_counts(loss, weight):
     halves = [(np.arange(150), np.arange(150, 300)), (np.arange(150, 300), np.arange(150))]
     counts = np.where(np.arange(300) < 150, 0.0, COUNTS)

@@ -95,7 +95,7 @@ def test_worst_samples_have_the_largest_loss(binary, diabetes):
     assert first.features[0][1] == f"{diabetes.X.iloc[first.row][first.features[0][0]]:.6g}"
 
 
-def test_rows_of_a_subsample_are_those_of_the_samples_given(monkeypatch, binary):
+def test_positions_of_a_subsample_refer_to_the_given_samples(monkeypatch, binary):
     monkeypatch.setattr("scboost.diagnostics._analysis.MAX_SAMPLES", 100)
     found = scboost.report(binary.model, binary.X, binary.y).analysis
     p = binary.model.predict_proba(binary.X)[np.arange(450), binary.y]

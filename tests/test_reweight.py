@@ -153,7 +153,7 @@ def test_the_estimator_and_reweight_learn_the_same_weights(task):
     assert np.ptp(outside.factors) > 0.05
 
 
-def test_factors_minimise_the_stated_objective():
+def test_factors_minimize_the_stated_objective():
     X, y, X_val, y_val = split("binary")
     model = make("xgboost", "binary").fit(X, y)
     trees = tree_matrix(model, X_val, dtype=np.float64)
@@ -172,7 +172,7 @@ def test_factors_minimise_the_stated_objective():
     assert_allclose(found.factors, oracle.x[:-1], atol=2e-3)
 
 
-def test_softmax_factors_minimise_the_stated_objective():
+def test_softmax_factors_minimize_the_stated_objective():
     X, y, X_val, y_val = split("multiclass")
     model = make("xgboost", "multiclass").fit(X, y)
     trees = tree_matrix(model, X_val, dtype=np.float64)

@@ -55,17 +55,17 @@ def test_exploration_depends_on_the_seed_only(task):
 
 @every_task
 @PRESETS
-def test_the_order_of_the_rows_does_not_matter(task, params):
+def test_the_order_of_the_samples_does_not_matter(task, params):
     model, X, y = fitted(task, **params)
     order = np.random.default_rng(1).permutation(len(X))
     shuffled = type(model)(**{**SELECTED, **params}).fit(X[order], y[order])
     assert shuffled.n_estimators_ == model.n_estimators_
-    # XGBoost adds up in the order of the rows: the last digits of sums differ, and rarely a split with them.
+    # XGBoost sums in the order of the samples: the last digits of sums differ, and rarely a split.
     assert np.median(np.abs(output(shuffled, X) - output(model, X))) < 1e-4
 
 
 def test_exploration_affects_splits_not_leaf_values():
-    # One split is possible: whatever the noise, the leaves are the Newton steps of their rows.
+    # Only one split is possible: for any noise, leaf values are the Newton steps of their samples.
     X = np.repeat([[0.0], [1.0]], 100, axis=0)
     y = np.r_[np.arange(100) % 4 == 0, np.arange(100) % 4 != 0].astype(int)
     plain, noisy = (
@@ -93,7 +93,7 @@ def test_selection_log_explains_the_number_of_rounds(task):
     model, *_ = fitted(task)
     losses = model.selection_log_["validation_loss"]
     best = int(np.argmin(losses)) + 1
-    # Fold models take steps twice as large here, up to 0.5; the rows they see are four fifths.
+    # Fold models use twice the learning rate here, up to 0.5, on four fifths of the samples.
     assert model.n_estimators_ == len(model.weights_) == min(round(best * 2 * 1.12 / 0.8), MAX_ROUNDS)
     factor = np.ravel(model.weights_)[0] / model.learning_rate_
     assert 0.5 <= factor <= 2
@@ -147,9 +147,9 @@ def test_many_given_rounds_skip_cross_validation_if_not_needed(reason):
     assert not hasattr(model.set_params(**params).fit(X, y, **given), "selection_log_")
 
 
-def test_the_factor_is_that_of_the_rows_held_out():
+def test_the_factor_is_estimated_out_of_fold():
     X, y = two_classes(n=600, seed=5)
-    X = np.round(2 * X).clip(-4, 4)  # all values are among the rows kept: bin cuts are the same
+    X = np.round(2 * X).clip(-4, 4)  # all values occur in the kept samples: bin edges are the same
     kept, held_out = np.arange(400), np.arange(400, 600)
     params = {**SELECTED, "exploration": 0.0, "max_depth": 6, "tree_shape": "depth-wise"}
     model = SCBoostClassifier(**params, cv=[(kept, held_out)]).fit(X, y)
@@ -163,7 +163,7 @@ def test_the_factor_is_that_of_the_rows_held_out():
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3), SquaredLoss(), PoissonLoss()], ids=repr)
-def test_the_factor_minimises_the_held_out_loss_but_for_what_chance_explains(loss):
+def test_the_factor_minimizes_the_held_out_loss_up_to_sampling_error(loss):
     rng = np.random.default_rng(0)
     K, n = loss.n_outputs, 2000
     added, start = rng.normal(size=(K, n)), np.full((K, n), 0.3)
@@ -188,7 +188,7 @@ def test_the_factor_minimises_the_held_out_loss_but_for_what_chance_explains(los
     assert weighted == pytest.approx(repeated, rel=1e-9)
 
 
-def test_the_factor_is_one_where_it_could_be_chance():
+def test_the_factor_is_one_if_it_is_not_significant():
     rng = np.random.default_rng(1)
     added = rng.normal(size=(200, 1, 100))
     factors = [learn_scale(a, a[0] + rng.normal(size=100), loss=SquaredLoss(), start=np.zeros((1, 100))) for a in added]
@@ -197,7 +197,7 @@ def test_the_factor_is_one_where_it_could_be_chance():
     assert max(abs(np.array(factors) - 1)) < 0.4
 
 
-def test_validation_rows_take_the_place_of_folds():
+def test_a_validation_set_replaces_folds():
     X, y = two_classes(n=600)
     model = SCBoostClassifier(**SELECTED).fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
     assert not hasattr(model, "selection_log_")
@@ -243,7 +243,7 @@ def test_a_memory_above_the_number_of_rounds_is_all_history():
 
 
 @every_task
-def test_fast_is_one_fit_of_a_hundred_rounds_with_smaller_steps_and_more_projection(task):
+def test_fast_is_one_fit_of_a_hundred_rounds_with_a_smaller_learning_rate_and_more_projection(task):
     model, X, y = fitted(task, preset="fast", learning_rate="auto")
     assert model.n_estimators_ == FAST_ROUNDS
     assert not hasattr(model, "selection_log_")
@@ -253,7 +253,7 @@ def test_fast_is_one_fit_of_a_hundred_rounds_with_smaller_steps_and_more_project
     np.testing.assert_array_equal(output(model, X), output(same, X))
 
 
-def test_fast_quantiles_are_those_of_its_rounds_without_projection_but_for_a_shift():
+def test_fast_quantiles_are_shifted_and_not_projected():
     X, y = real_target()
     params = {"loss": "quantile", "quantile": 0.9, "random_state": 0, "n_jobs": 1}
     fast = SCBoostRegressor(preset="fast", **params).fit(X, y)
@@ -288,7 +288,7 @@ def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
     np.testing.assert_allclose(2 * own.H[:, : others.H.shape[1]], others.H, rtol=1e-5, atol=1e-6)
 
 
-def test_best_cuts_five_folds_where_a_class_has_too_few_rows_for_ten():
+def test_best_uses_five_folds_if_a_class_is_too_small_for_ten():
     X, y = two_classes(n=300)
     rare = np.concatenate([np.flatnonzero(y == 0)[:100], np.flatnonzero(y == 1)[:7]])
     settings = {**SELECTED, "preset": "best"}
@@ -305,7 +305,7 @@ def test_few_samples_are_not_cross_validated():
     assert len(model.weights_) == FAST_ROUNDS or model.stop_reason_
 
 
-def test_quantiles_cover_their_share_of_new_rows():
+def test_quantiles_cover_their_share_of_new_samples():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(3000, 2))
     y = X[:, 0] + (0.2 + X[:, 1]) * rng.normal(size=3000)
@@ -323,13 +323,13 @@ def test_patience_grows_with_the_best_round():
     assert EarlyStopping(10, 0.0, share=0.2).reached(np.r_[falling, np.full(5, 0.6)])
 
 
-def test_the_automatic_rate_grows_with_rows_and_falls_with_rounds():
+def test_the_automatic_learning_rate_grows_with_samples_and_falls_with_rounds():
     assert auto_learning_rate(10_000, 100) > auto_learning_rate(1000, 100) > auto_learning_rate(1000, 1000)
     assert auto_learning_rate(10**9, 1) == 0.5
 
 
 @pytest.mark.parametrize("n", [300, 8000, 10**6])
-def test_rounds_to_the_end_take_smaller_steps_beyond_a_hundred(n):
+def test_the_learning_rate_decreases_beyond_a_hundred_fixed_rounds(n):
     rates = {T: auto_learning_rate(n, T, two_classes_to_the_end=True) for T in (20, 100, 101, 300, 1000, 3000)}
     assert rates[20] == auto_learning_rate(n, 20)
     assert rates[100] == auto_learning_rate(n, 100)
@@ -338,7 +338,7 @@ def test_rounds_to_the_end_take_smaller_steps_beyond_a_hundred(n):
     assert rates[1000] == pytest.approx(n**0.427 * np.exp(-7.525))
 
 
-def test_only_rounds_that_nothing_ends_take_the_smaller_steps():
+def test_only_fixed_numbers_of_rounds_use_the_smaller_learning_rate():
     X, y = two_classes()
     usual, smaller = (auto_learning_rate(len(y), 120, two_classes_to_the_end=end) for end in (False, True))
     assert SCBoostClassifier(n_estimators=120).fit(X, y).learning_rate_ == pytest.approx(smaller)
@@ -370,18 +370,18 @@ def test_rounds_are_added_to_a_model(task, tmp_path):
     assert first.n_estimators_ == 6
 
 
-def test_a_model_to_go_on_from_must_fit_the_rows():
+def test_init_model_must_match_the_training_data():
     pd = pytest.importorskip("pandas")
     X, y = two_classes()
     names = list("abcde")
     first = SCBoostClassifier(**SELECTED, n_estimators=3).fit(pd.DataFrame(X, columns=names), y)
     more = SCBoostClassifier(**SELECTED, n_estimators=3)
     turned = pd.DataFrame(X, columns=names)[names[::-1]]
-    with pytest.raises(ValueError, match=r"init_model has the columns \['a', .*same order"):
+    with pytest.raises(ValueError, match=r"init_model has the features \['a', .*same order"):
         more.fit(turned, y, init_model=first)
     with pytest.raises(ValueError, match=r"init_model has the classes \[0, 1\], y has \['no', 'yes'\]"):
         more.fit(pd.DataFrame(X, columns=names), np.where(y, "yes", "no"), init_model=first)
-    with pytest.raises(ValueError, match=r"init_model adds rounds.*n_estimators as a number"):
+    with pytest.raises(ValueError, match=r"init_model adds rounds.*set n_estimators to a number"):
         SCBoostClassifier(**SELECTED).fit(pd.DataFrame(X, columns=names), y, init_model=first)
     with pytest.raises(ValueError, match="init_model is a SCBoostRegressor"):
         more.fit(X, y, init_model=SCBoostRegressor(**SELECTED, n_estimators=2).fit(X, y))
@@ -403,7 +403,7 @@ def test_a_model_of_other_quantiles_is_not_continued():
     X, y = real_target(n=200)
     params = {"loss": "quantile", "n_estimators": 3, "n_jobs": 1, "random_state": 0}
     first = SCBoostRegressor(quantile=[0.1, 0.9], **params).fit(X, y)
-    with pytest.raises(ValueError, match=r"another loss, QuantilesLoss\(quantiles=\[0.1, 0.9\]\); this is .*0.8"):
+    with pytest.raises(ValueError, match=r"the loss QuantilesLoss\(quantiles=\[0.1, 0.9\]\), which differs.*0.8"):
         SCBoostRegressor(quantile=[0.1, 0.8], **params).fit(X, y, init_model=first)
 
 
@@ -421,11 +421,13 @@ def test_categories_of_the_first_model_stay_the_categories():
 
 def test_a_warm_start_needs_a_number_of_rounds():
     X, y = two_classes()
-    with pytest.raises(ValueError, match=r"warm_start=True.*n_estimators='auto' selects it; give a number"):
+    with pytest.raises(
+        ValueError, match=r"warm_start=True.*n_estimators='auto' selects it; set n_estimators to a number"
+    ):
         SCBoostClassifier(warm_start=True).fit(X, y)
 
 
-def test_folds_without_rows_are_left_out():
+def test_empty_folds_are_left_out():
     X, y = np.array([[0.0], [1.0]]), np.array([1e12, 1e12 + 2])
-    model = SCBoostRegressor(cv=3).fit(X, y)  # two rows in three folds
+    model = SCBoostRegressor(cv=3).fit(X, y)  # two samples in three folds
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-9)

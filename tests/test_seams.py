@@ -154,7 +154,7 @@ def test_shap_explanation_has_the_values_of_the_model_and_feeds_the_plots_of_sha
         assert explained.data[0, 2] == frame.c[0]
 
 
-def test_shap_explanation_of_numbers_equals_the_tree_explainer():
+def test_shap_explanation_of_a_regressor_equals_the_tree_explainer():
     shap = pytest.importorskip("shap")
     frame, y = mixed(60)
     X = frame[["a", "n"]].to_numpy()

@@ -74,7 +74,7 @@ def test_rounding_of_exponentials_of_tiny_scores_is_no_violation():
     assert soak.judge(case, ["sums"])[0] == "held"
 
 
-def test_rounding_of_hundreds_of_like_trees_is_no_violation():
+def test_rounding_of_hundreds_of_similar_trees_is_no_violation():
     y = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 2.0, 2.0, 1.0, 3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 1.0, 1.0])
     params = {"n_estimators": "auto", "init": "zero", "loss": "absolute_error"}
     case = soak.Case("numbers", np.arange(20.0)[:, None], y, params=params)
@@ -90,7 +90,7 @@ def test_rounding_of_balanced_log_odds_is_no_violation():
     assert soak.judge(case, ["order"])[0] == "held"
 
 
-def test_a_refusal_names_what_is_wrong_and_comes_before_the_first_tree(case):
+def test_rejections_name_the_problem_and_come_before_the_first_tree(case):
     assert soak.judge(replace(case, params={"cv": 1}), ["finite"])[0] == "refused"
     vague = mock.patch("scboost._estimators.fitting.check_parameters", side_effect=ValueError("something is wrong"))
     with vague:

@@ -1,4 +1,4 @@
-"""When a fit stops, what it leaves behind, and how it goes on: validation, warm starts, checkpoints, callbacks."""
+"""Stopping and continuing fits: validation sets, warm starts, checkpoints, callbacks."""
 
 import itertools
 import os
@@ -109,15 +109,15 @@ def test_permuted_validation_labels_change_no_tree(task, params):
     np.testing.assert_array_equal(*trees)
 
 
-def test_held_out_rows_change_no_tree():
-    """By construction: whatever the held-out part of X and y holds, the trees stay the same."""
+def test_held_out_samples_change_no_tree():
+    """By construction, trees do not depend on the values of the held-out samples."""
     X, y = real_target()
     seen = []
     original = folds.content_sample
 
     def content_sample(*args):
         seen.append(original(*args))
-        return seen[0]  # the values in the rows choose them: spoilt rows would choose others
+        return seen[0]  # the split depends on feature values: changed samples would be split differently
 
     with mock.patch("scboost._data.folds.content_sample", content_sample):
         first = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=50).fit(X, y)
@@ -132,7 +132,7 @@ def test_held_out_rows_change_no_tree():
     assert first.intercept_ == second.intercept_
 
 
-def test_one_held_out_part_serves_stopping_and_weighting():
+def test_one_validation_set_serves_early_stopping_and_weighting():
     X, y = two_classes()
     model = SCBoostClassifier(**TWELVE_ROUNDS, early_stopping=True, n_iter_no_change=2, weighting="nonnegative")
     model.set_params(n_estimators=300, learning_rate=0.5).fit(X, y)
@@ -150,7 +150,7 @@ def test_searches_and_pipelines_hold_out_within_each_fold():
     assert search.fit(X, y).best_score_ > 0.7
 
 
-def test_validation_rows_pass_through_a_pipeline():
+def test_validation_sets_pass_through_a_pipeline():
     X, y = real_target()
     with sklearn.config_context(enable_metadata_routing=True):
         last = SCBoostRegressor(**TWELVE_ROUNDS, early_stopping=True).set_fit_request(X_val=True, y_val=True)

@@ -422,7 +422,7 @@ INTERVALS = np.stack([Y_SMALL[:, 0], Y_SMALL[:, 0] + 2.0], axis=1)
         ({"loss": "aft"}, Y_SMALL * [0, 1], "> 0"),
     ],
 )
-def test_what_is_not_supported_is_refused(parameters, y, message):
+def test_unsupported_input_is_rejected(parameters, y, message):
     with pytest.raises(ValueError, match=message):
         SCBoostSurvival(**parameters).fit(X_SMALL, y)
 

@@ -155,7 +155,7 @@ class TestFits:
         assert r2_score(Y[200:, 1][seen], model.predict(table[200:])[seen, 1]) > 0.6
         assert model.feature_importances_[4] > 0.05
 
-    def test_warm_start_goes_on(self, data):
+    def test_warm_start_continues(self, data):
         X, Y = data[0], with_gaps(data[1])
         settings = {**FIXED, "exploration": 0.3, "warm_start": True}
         model = SCBoostRegressor(**{**settings, "n_estimators": 8}).fit(X, Y)
@@ -178,7 +178,7 @@ class TestFits:
         more = SCBoostRegressor(**FIXED).fit(X, 2 * Y, init_model=base)
         assert more.n_estimators_ == 40
         assert r2_score(2 * Y, more.predict(X)) > 0.8
-        with pytest.raises(ValueError, match="another loss"):
+        with pytest.raises(ValueError, match="which differs from"):
             SCBoostRegressor(**FIXED).fit(X, Y[:, :2], init_model=base)
 
     def test_staged_predictions_end_in_the_prediction(self, data, labels):

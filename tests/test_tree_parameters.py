@@ -1,4 +1,4 @@
-"""Parameters that are handed to XGBoost: plain XGBoost as the oracle, resuming bit for bit."""
+"""Parameters passed to XGBoost: plain XGBoost is the oracle, and resuming is bit-identical."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def n_leaves(booster):
 
 
 @pytest.mark.parametrize("size", [1.0, 1000.0])
-def test_min_split_loss_is_that_of_plain_xgboost_for_numbers(size):
+def test_min_split_loss_equals_xgboost_for_regression(size):
     X, y = real_target(n=600)
     y = size * (y - y.mean())
     threshold = 0.02 * float(y @ y)
@@ -31,7 +31,7 @@ def test_min_split_loss_is_that_of_plain_xgboost_for_numbers(size):
     np.testing.assert_allclose(model.predict(X), booster.predict(xgb.DMatrix(X)), atol=1e-4 * size)
 
 
-def test_min_split_loss_is_that_of_plain_xgboost_for_classes():
+def test_min_split_loss_equals_xgboost_for_classification():
     X, y = two_classes(n=600)
     model = SCBoostClassifier(min_split_loss=3.0, init="zero", **PLAIN).fit(X, y)
     booster = xgb.train(
@@ -47,7 +47,7 @@ def test_min_split_loss_is_that_of_plain_xgboost_for_classes():
 
 
 @pytest.mark.parametrize("size", [1.0, 1000.0])
-def test_reg_alpha_is_that_of_plain_xgboost_for_numbers(size):
+def test_reg_alpha_equals_xgboost_for_regression(size):
     X, y = real_target(n=600)
     y = size * (y - y.mean())
     alpha = 0.04 * float(np.abs(y).sum())
@@ -58,7 +58,7 @@ def test_reg_alpha_is_that_of_plain_xgboost_for_numbers(size):
     np.testing.assert_allclose(model.predict(X), booster.predict(xgb.DMatrix(X)), atol=1e-4 * size)
 
 
-def test_reg_alpha_is_that_of_plain_xgboost_for_classes(tmp_path):
+def test_reg_alpha_equals_xgboost_for_classification(tmp_path):
     X, y = two_classes(n=600)
     model = SCBoostClassifier(reg_alpha=5.0, init="zero", **PLAIN).fit(X, y)
     params = {**NATIVE, "alpha": 5.0, "base_score": 0.5, "objective": "binary:logistic"}
@@ -91,7 +91,7 @@ def test_penalties_are_in_the_unit_of_the_weights():
 
 @pytest.mark.parametrize("name", ["colsample_bylevel", "colsample_bynode"])
 @pytest.mark.parametrize("more", [{}, {"colsample_bytree": 0.7, "subsample": 0.8}])
-def test_sampled_columns_change_trees_and_resume_bit_for_bit(name, more):
+def test_sampled_features_change_trees_and_resume_bit_identically(name, more):
     X, y = two_classes(n=400)
     given = {"learning_rate": 0.2, "random_state": 3, name: 0.4, **more}
     at_once = SCBoostClassifier(n_estimators=14, n_jobs=1, **given).fit(X, y)
@@ -105,7 +105,7 @@ def test_sampled_columns_change_trees_and_resume_bit_for_bit(name, more):
 
 
 @pytest.mark.parametrize("engine", ["auto", "xgboost"])
-def test_columns_are_drawn_for_each_split(engine):
+def test_features_are_sampled_for_each_split(engine):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 4)).astype(np.float32)
     y = 10 * X[:, 0] + X[:, 1]
@@ -154,7 +154,7 @@ def test_apply_gives_the_leaves_whose_values_add_up_to_the_score(make):
 
 
 @pytest.mark.parametrize("given", [{"colsample_bynode": 0.5}, {"colsample_bylevel": 0.5}, {"min_split_loss": 1.0}])
-def test_other_learners_set_these_themselves(given):
+def test_tree_parameters_need_estimator_none(given):
     X, y = two_classes(n=100)
     with pytest.raises(ValueError, match="needs estimator=None"):
         SCBoostClassifier(estimator=DecisionTreeRegressor(max_depth=2), **given).fit(X, y)

@@ -29,7 +29,7 @@ def is_symmetric(booster, tree):
     ("shape", "symmetric"),
     [("symmetric", [True] * 6), ("depth-wise", [False] * 6), ("alternating", [False, True] * 3)],
 )
-def test_trees_have_the_shape_asked_for(data, shape, symmetric):
+def test_trees_have_the_requested_shape(data, shape, symmetric):
     X, y = data
     model = SCBoostRegressor(**NATIVE, tree_shape=shape).fit(X, y)
     assert model.tree_shape_ == shape
@@ -62,7 +62,7 @@ def test_file_keeps_the_shape_and_xgboost_predicts_the_same(data, tmp_path):
 
 
 @pytest.mark.parametrize("done", [3, 4])
-def test_alternation_goes_on_where_a_resumed_fit_stopped(data, done):
+def test_alternation_continues_in_a_resumed_fit(data, done):
     X, y = data
     params = {**NATIVE, "tree_shape": "alternating"}
     whole = SCBoostRegressor(**params).fit(X, y)

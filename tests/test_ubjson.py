@@ -41,7 +41,7 @@ def same(a, b):
 
 @settings(deadline=None)
 @given(documents)
-def test_what_is_written_is_read_back(document):
+def test_written_values_are_read_back(document):
     assert same(ubjson.decode(ubjson.encode(document)), document)
 
 
@@ -136,7 +136,7 @@ def test_damaged_bytes_are_a_document_or_a_value_error(document, data):
 
 @settings(deadline=None)
 @given(documents)
-def test_a_value_is_found_without_decoding_what_comes_before(document):
+def test_a_value_is_found_without_decoding_preceding_values(document):
     raw = ubjson.encode({"before": document, "inner": {"first": document, "wanted": [document, 3]}, "after": 1})
     at = ubjson.find(raw, ("inner", "wanted"))
     assert same(ubjson.decode_at(raw, at)[0], [document, 3])

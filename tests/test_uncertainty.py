@@ -174,7 +174,7 @@ def test_fast_quantiles_are_not_overfitted():
     assert model.n_estimators_ == 100
 
 
-def test_weights_say_which_samples_must_be_covered():
+def test_weighted_calibration_covers_the_weighted_distribution():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     noise = np.where(rng.random(4000) < 0.5, 0.1, 1.0)  # which the feature does not tell
@@ -286,7 +286,7 @@ def test_classifier_sets_on_real_data():
 
 
 @pytest.mark.parametrize("classifies", [False, True])
-def test_model_part_is_larger_where_there_were_no_training_samples(classifies, tmp_path):
+def test_epistemic_uncertainty_is_larger_without_training_samples(classifies, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(400, 2))
     X = X[(np.abs(X) > 0.5).any(axis=1)]  # a hole in the middle

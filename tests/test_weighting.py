@@ -164,7 +164,7 @@ def test_squared_error_on_the_simplex_matches_the_optimality_conditions_of_an_ex
     H, _ = make(300, 40, 2)
     y = np.random.default_rng(2).normal(size=300) + 2 * H[:, :3].mean(axis=1)
     found = simplex_weights(H, y, loss=SQUARED_ERROR, tol=1e-13)
-    # On the simplex sum(w) = 1, so a heavy row that says so turns the problem into bounded least squares.
+    # On the simplex sum(w) = 1, so a heavily weighted row for it turns the problem into bounded least squares.
     A = np.vstack([H, np.full(40, 1e5)])
     oracle = lsq_linear(A, np.r_[y, 1e5], bounds=(0, np.inf), method="bvls", tol=1e-14)
     np.testing.assert_allclose(found.weights, oracle.x, atol=1e-5)
@@ -232,7 +232,7 @@ def test_duplicated_learners_may_split_their_weight_but_predict_the_same(lam):
     np.testing.assert_allclose(two.weights[:8] + two.weights[8:], one.weights, atol=1e-6)
 
 
-def test_twins_halve_the_pull_of_each_but_not_the_prediction():
+def test_duplicated_learners_share_the_ridge_penalty_and_predict_the_same():
     # Two copies at w/2 each cost half of ridge |w|^2: with reference 0 and half the ridge times T, the fit agrees.
     H, y = make(200, 6, 3)
     one = nonnegative_weights(H, y, ridge=0.1, reference=np.zeros(6), tol=1e-13)
@@ -241,7 +241,7 @@ def test_twins_halve_the_pull_of_each_but_not_the_prediction():
 
 
 @pytest.mark.parametrize("solve", [simplex_weights, nonnegative_weights])
-def test_integer_weights_repeat_rows_and_zero_weights_remove_them(solve):
+def test_integer_weights_repeat_samples_and_zero_weights_remove_them(solve):
     H, y = make(120, 7, 4, scale=3.0)
     counts = np.random.default_rng(4).integers(0, 4, 120)
     offset = np.random.default_rng(5).normal(size=120)
@@ -275,7 +275,7 @@ def test_learners_bounded_by_one_collapse_onto_few():
     assert free.loss < on_simplex.loss
 
 
-def test_strong_pull_returns_the_reference():
+def test_strong_ridge_penalty_returns_the_reference():
     H, y = make(100, 6)
     reference = np.array([0.0, 0.5, 1.0, 2.0, 0.1, 3.0])
     found = nonnegative_weights(H, y, ridge=1e9, reference=reference)
@@ -304,7 +304,7 @@ def test_separable_data_still_converges(m, T, scale):
 
 @pytest.mark.parametrize("lam", [0.0, 1e-3, 1e6])
 @pytest.mark.parametrize("solve", [simplex_weights, nonnegative_weights])
-def test_more_learners_than_rows_converges(solve, lam):
+def test_more_learners_than_samples_converges(solve, lam):
     H, y = make(40, 250, 7)
     assert solve(H, y, covariance_penalty=lam).converged
 
@@ -354,7 +354,7 @@ every_loss = pytest.mark.parametrize(("loss", "y"), LOSSES_OF_BOOSTING, ids=lamb
 
 
 def second_derivative(margin, y, F, direction):
-    """The curvature along a direction, by the interface's definition for one output and for several."""
+    """The second derivative along a direction, by the interface's definition for one output and for several."""
     c = margin.hessian(y, F)
     bend = c * direction**2
     if F.ndim == 1:
@@ -380,7 +380,7 @@ def test_margins_of_boosting_losses_have_the_derivatives_of_the_mean_loss(loss, 
     bend = second_derivative(margin, y, F, direction).sum()
     numerical = (total(1e-3) - 2 * total(0.0) + total(-1e-3)) / 1e-6
     assert bend >= numerical - 1e-3
-    if not isinstance(loss, HuberLoss):  # whose curvature is an upper bound
+    if not isinstance(loss, HuberLoss):  # whose Hessian is an upper bound
         assert bend == pytest.approx(numerical, rel=1e-3)
 
 
@@ -406,7 +406,7 @@ def stated_objective(z, A, y, loss, start, s, *, lam, ridge):
 
 
 @every_loss
-def test_learnt_weights_minimise_the_stated_objective(loss, y):
+def test_learned_weights_minimize_the_stated_objective(loss, y):
     y = y.astype(float)
     A, start, s = problem(loss, y)
     _, K, T = A.shape
@@ -471,7 +471,7 @@ def test_weights_do_not_depend_on_the_unit_of_an_amount(loss, method, unit):
 
 
 @pytest.mark.parametrize("loss", [PoissonLoss(), TweedieLoss(1.5)])
-def test_amounts_that_are_all_zero_weigh_their_learners(loss):
+def test_targets_that_are_all_zero_give_weights(loss):
     A, start, s = problem(loss, np.zeros(50))
     found = learn_weights(A, np.zeros(50), loss=loss, start=start, sample_weight=s)
     assert found.converged

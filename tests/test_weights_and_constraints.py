@@ -1,4 +1,4 @@
-"""Sample weights mean what they say for every task, and constraints hold for the fitted function."""
+"""Sample weights of every task, and constraints of the fitted function."""
 
 import json
 
@@ -25,7 +25,7 @@ def scores(model, rows):
     return model.decision_function(rows) if isinstance(model, SCBoostClassifier) else model.predict(rows)
 
 
-def test_class_weights_reach_given_and_held_out_validation_rows_alike():
+def test_class_weights_apply_to_given_and_held_out_validation_samples():
     Z, target = two_classes()
     model = SCBoostClassifier(**FAST, class_weight={0: 1, 1: 5}, early_stopping=True)
     given = model.fit(Z, target, X_val=Z, y_val=target).training_log_["validation_loss"]
@@ -77,15 +77,15 @@ def test_interaction_constraints_make_the_score_a_sum(task):
     assert not np.allclose(f[0] + f[1], f[2] + f[3], atol=1e-2)
 
 
-def test_tables_name_their_constraints_and_categories_refuse_them():
+def test_constraints_by_name_and_rejection_for_categorical_features():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 3] > 0, "up", "down"))
     model = SCBoostRegressor(**FAST, monotone_constraints={"a": 1}).fit(table, y)
     moved = pd.concat([table.assign(a=v) for v in (-1.0, 0.0, 1.0)])
     assert (np.diff(model.predict(moved).reshape(3, -1), axis=0) >= -1e-6).all()
-    with pytest.raises(ValueError, match=r"monotone_constraints on categorical column 'e'.*order"):
+    with pytest.raises(ValueError, match=r"monotone_constraints cannot constrain the categorical feature 'e'.*order"):
         SCBoostRegressor(**FAST, monotone_constraints={"e": 1}).fit(table, y)
-    with pytest.raises(ValueError, match=r"unknown columns \['z'\]"):
+    with pytest.raises(ValueError, match=r"unknown features \['z'\]"):
         SCBoostRegressor(**FAST, monotone_constraints={"z": 1}).fit(table, y)
 
 
@@ -100,7 +100,7 @@ def leaves_and_depth(node):
 
 
 @pytest.mark.parametrize(("max_leaves", "max_depth"), [(5, None), (None, 2), (12, 3), (31, None)])
-def test_trees_have_the_shape_asked_for(max_leaves, max_depth):
+def test_trees_have_the_requested_shape(max_leaves, max_depth):
     model = SCBoostRegressor(**FAST, max_leaves=max_leaves, max_depth=max_depth).fit(X, y)
     shapes = [leaves_and_depth(json.loads(t)) for t in model.get_booster().get_dump(dump_format="json")]
     leaves, depths = map(max, zip(*shapes, strict=True))
@@ -152,7 +152,7 @@ def test_weights_of_no_trees_leave_the_prior(rows):
 
 
 @pytest.mark.parametrize(("n_columns", "weight", "bins"), [(99, 1.0, 256), (100, 1.0, 64), (100, 20.0, 256)])
-def test_automatic_bins_are_few_for_wide_data_of_few_rows_or_little_weight(n_columns, weight, bins):
+def test_automatic_bins_are_few_for_wide_data_with_few_samples_or_little_weight(n_columns, weight, bins):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, n_columns))
     y = X[:, 0] * X[:, 1] + X[:, 2]

@@ -1,4 +1,4 @@
-"""Rows spread over workers: the same fit, and an error of one is the error of all. Workers are threads here."""
+"""Distributed fits equal local ones, and an error of one worker reaches all. Workers are threads here."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -114,7 +114,7 @@ def test_two_workers_fit_the_model_of_one_process(name):
 
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("preset", ["default", "best"])
-def test_two_workers_choose_as_one_process(name, preset):
+def test_two_workers_select_like_one_process(name, preset):
     choice = CHOICES[name]
     X, y = choice.make()
     estimator = choice.cls(**QUICK, preset=preset, engine="xgboost")
@@ -127,7 +127,7 @@ def test_two_workers_choose_as_one_process(name, preset):
 
 
 @pytest.mark.parametrize("places", [[], [0], [1499], [300, 700, 1100], [0, 750, 750]], ids=str)
-def test_any_number_of_parts_gives_the_same_model(places):
+def test_any_number_of_partitions_gives_the_same_model(places):
     X, y = rounded()
     estimator = SCBoostClassifier(n_estimators=10, n_jobs=1, random_state=0, engine="xgboost")
     alone = estimator.fit(X, y).decision_function(X)
@@ -135,7 +135,7 @@ def test_any_number_of_parts_gives_the_same_model(places):
     np.testing.assert_allclose(fit_shared(estimator, parts)[0].decision_function(X), alone, atol=1e-6)
 
 
-def test_the_order_of_rows_and_who_has_them_do_not_matter():
+def test_order_and_distribution_of_samples_do_not_matter():
     X, y = rounded()
     estimator = SCBoostClassifier(**QUICK, engine="xgboost")
     order = np.random.default_rng(0).permutation(len(y))
@@ -154,7 +154,7 @@ def test_a_worker_may_have_one_class_only():
     np.testing.assert_allclose(shared.predict_proba(X), estimator.fit(X, y).predict_proba(X), atol=1e-6)
 
 
-def test_workers_without_rows_or_with_equal_ones_reach_the_end_together():
+def test_workers_without_or_with_equal_samples_finish_together():
     """What varies on some workers only, and rounds until no tree finds a split."""
     X, y = np.array([[1.0], [1], [1], [2], [2], [2]]), np.array([0, 0, 0, 1, 1, 1])
     model = SCBoostClassifier(
@@ -182,7 +182,7 @@ def test_workers_join_their_categories():
     np.testing.assert_allclose(shared.predict_proba(frame), alone.predict_proba(frame), atol=1e-6)
 
 
-def test_validation_rows_stop_and_weigh():
+def test_early_stopping_and_weighting_on_a_validation_set():
     X, y = rounded()
     new_X, new_y = rounded(n=700, seed=1)
     for params in ({"learning_rate": 0.5}, {"n_estimators": 10, "weighting": "nonnegative"}):
@@ -198,7 +198,7 @@ def test_validation_rows_stop_and_weigh():
         np.testing.assert_allclose(shared.predict_proba(X), alone.predict_proba(X), atol=1e-5)
 
 
-def test_rows_are_held_out_by_content():
+def test_samples_are_held_out_by_content():
     X, y = rounded()
     estimator = SCBoostClassifier(
         n_estimators=60, learning_rate=0.5, early_stopping=True, n_jobs=1, random_state=0, engine="xgboost"
@@ -212,7 +212,7 @@ def test_rows_are_held_out_by_content():
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
-def test_a_checkpoint_of_workers_is_resumed_bit_for_bit(loss, tmp_path):
+def test_a_checkpoint_of_workers_resumes_bit_identically(loss, tmp_path):
     X = rounded()[0]
     y = data_of(-1)[1]
     path = tmp_path / "fit.checkpoint"
@@ -239,7 +239,7 @@ def test_a_checkpoint_of_workers_is_resumed_bit_for_bit(loss, tmp_path):
     [
         (SCBoostRegressor(max_depth=2), "max_depth=2 was 3"),
         (SCBoostRegressor(max_depth=3, loss="huber"), "loss='huber' was 'squared_error'"),
-        (SCBoostClassifier(max_depth=3), "holds a SCBoostRegressor; this is a SCBoostClassifier"),
+        (SCBoostClassifier(max_depth=3), "is of a SCBoostRegressor; this is a SCBoostClassifier"),
     ],
     ids=["parameter", "loss", "class"],
 )
@@ -297,7 +297,7 @@ def test_an_error_of_one_worker_is_the_error_of_all(change, message):
         ({"cv": [([0], [1])]}, "cv=.* cannot be used with several workers"),
     ],
 )
-def test_what_cannot_be_shared_is_refused_before_any_round(params, message):
+def test_parameters_without_distributed_support_are_rejected_before_any_round(params, message):
     X, y = rounded()
     parts = [Part(X[rows], y[rows]) for rows in cut(len(y), [600])]
     with pytest.raises(ValueError, match=message):
@@ -335,9 +335,9 @@ def test_quantiles_of_all_workers_are_those_of_one(quantile, dtype):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_contents_folds_and_draws_do_not_depend_on_who_has_the_rows():
+def test_hashes_folds_and_draws_do_not_depend_on_the_distribution_of_samples():
     X, y = rounded(n=400)
-    X = X[:, :2].round(0)  # many equal rows
+    X = X[:, :2].round(0)  # many equal samples
     keys = row_keys(X)
     weight = np.random.default_rng(0).uniform(0.5, 2, size=400)
     parts = cut(400, [90, 250])
@@ -382,7 +382,7 @@ def test_alone_an_error_is_just_raised():
         raise KeyError("as it is")
 
 
-def test_a_loss_of_the_users_starts_at_the_mean_of_what_workers_ask_for():
+def test_custom_losses_start_at_the_mean_of_the_initial_scores_of_workers():
     X, y = two_classes()
     y = X[:, 0] + y
 

@@ -1,4 +1,4 @@
-"""Make the generated parts of ``docs/architecture.md``: the picture of the layers and the table of sizes.
+"""Generate parts of ``docs/architecture.md``: the picture of the layers and the table of sizes.
 
 ``python tools/architecture.py``, in a clone of the repository: the sizes before the redesign are read from its history.
 """
@@ -46,7 +46,7 @@ COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#7
 
 @dataclass(frozen=True)
 class Size:
-    """What is counted in a source: lines, lines of code, the longest function, suppressions, parameters typed Any."""
+    """Metrics of a source file: lines, lines of code, the longest function, suppressions, parameters typed Any."""
 
     lines: int
     code: int
@@ -149,7 +149,7 @@ def picture() -> str:
 
 
 def fill(page: str, name: str, content: str) -> str:
-    """Replace what stands between a page's comments ``name: begin`` and ``name: end``."""
+    """Replace the text between the comments ``name: begin`` and ``name: end`` of a page."""
     part = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
     filled, count = part.subn(lambda found: f"{found[1]}{content}\n{found[2]}", page)
     if count != 1:
@@ -158,7 +158,7 @@ def fill(page: str, name: str, content: str) -> str:
 
 
 def main() -> None:
-    """Write the picture and the page's table anew."""
+    """Regenerate the picture and the table."""
     PICTURE.write_text(picture(), encoding="utf-8")
     table = summary_table(sizes_before(), sizes_now())
     PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), "summary", table), encoding="utf-8")

@@ -23,7 +23,7 @@ _AT_ONCE = 100_000
 
 
 def write_rows(path: Path, n_rows: int) -> None:
-    """Write random rows in pieces, so that this script needs little memory itself."""
+    """Write random rows in chunks, so that this script needs little memory."""
     rng = np.random.default_rng(0)
     schema = pa.schema([(f"x{j}", pa.float64()) for j in range(_COLUMNS)] + [("y", pa.int64())])
     writer = parquet.ParquetWriter(path, schema) if path.suffix == ".parquet" else csv.CSVWriter(path, schema)

@@ -1,4 +1,4 @@
-"""Write docs/coming_from.md: the arguments of other libraries and what does the same here.
+"""Write docs/coming_from.md: the arguments of other libraries and their equivalents here.
 
 The table is that of the error messages, :data:`scboost._core.foreign_arguments.FOREIGN`.
 """
@@ -14,8 +14,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "coming_from.md"
 _HEAD = """\
 # Coming from XGBoost, LightGBM, CatBoost, NGBoost or scikit-learn
 
-Change the name of the class; an argument that is unknown here is answered with what to write instead, in the words of
-the table below.
+Change the name of the class. If an argument has another name here, the error message names the equivalent, as in the
+table below.
 
 ```python
 # from xgboost import XGBClassifier
@@ -27,15 +27,16 @@ model = SCBoostClassifier(n_estimators=500, max_depth=6, early_stopping=True, n_
 model.fit(X, y, X_val=X_val, y_val=y_val)
 ```
 
-What differs most:
+Main differences:
 
-- `n_estimators="auto"` and `learning_rate="auto"`, the defaults, need no tuning: the data choose the number of rounds.
-  `n_estimators=500` is 500 rounds, unless `early_stopping=True` asks for fewer.
-- Validation rows are `X_val`, `y_val`: one set, whose loss after each round is `training_log_["validation_loss"]`. That
-  log is what other libraries call `evals_result_`. The rounds in use are `n_estimators_`; `best_iteration_` is the
-  number of the last of them, from 0.
-- `n_jobs=None` means all threads, as in XGBoost and unlike scikit-learn. The result does not depend on it.
-- The labels of a classifier may be of any type, and categorical columns are those that the table says are categorical.
+- `n_estimators="auto"` and `learning_rate="auto"`, the defaults, need no tuning: the number of rounds is selected by
+  cross-validation. `n_estimators=500` is 500 rounds, or fewer with `early_stopping=True`.
+- The validation set is `X_val`, `y_val`. Its loss after each round is `training_log_["validation_loss"]`; other
+  libraries call this log `evals_result_`. The number of rounds in use is `n_estimators_`; `best_iteration_` is the
+  index of the last of them, from 0.
+- `n_jobs=None` means one thread for small training sets and all cores otherwise, unlike scikit-learn. Results do not
+  depend on it.
+- Class labels may be of any type. String and categorical columns of a table are categorical features.
 - `NGBRegressor(Dist=Normal)` of NGBoost is `SCBoostDistribution(distribution="normal")`, and `pred_dist(X)` is
   `predict_distribution(X)`, with `quantile(q)`, `interval(coverage)`, `logpdf(y)` and `sample(n_samples)`.
 - `model.get_booster()` is a native XGBoost model, and `model.to_xgboost()` one of XGBoost's scikit-learn classes.

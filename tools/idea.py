@@ -30,22 +30,23 @@ def arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], colour:
 
 
 def draw_idea(ax: Any) -> None:
-    """Draw a residual, its part in the span of the latest trees, and what the next tree is grown on."""
+    """Draw the gradient, its historical component and the innovation."""
     ax.plot([-0.1, 1.15], [0, 0], color=GREY, lw=6, alpha=0.35, solid_capstyle="round")
     arrow(ax, (0, 0), (0.85, 0.72), GREY)
     arrow(ax, (0, 0), (0.83, 0.0), ORANGE, dashed=True)
     arrow(ax, (0, 0), (0.36, 0.72), BLUE)
     ax.plot([0.85, 0.85], [0.72, 0.0], color=GREY, lw=1, ls=":")
     ax.plot([0.36, 0.85], [0.72, 0.72], color=GREY, lw=1, ls=":")
-    ax.text(0.87, 0.75, "residual", color=GREY, va="bottom", ha="center")
-    ax.text(0.5, -0.06, "what the latest trees\nalready say: (partly) removed", color=ORANGE, va="top", ha="center")
-    ax.text(0.3, 0.78, "the next tree's splits\nare chosen on this", color=BLUE, va="bottom", ha="center")
+    ax.text(0.87, 0.75, "gradient", color=GREY, va="bottom", ha="center")
+    text = "historical component\n(span of the latest trees): partly removed"
+    ax.text(0.5, -0.06, text, color=ORANGE, va="top", ha="center")
+    ax.text(0.3, 0.78, "innovation: the next tree's\nsplits are chosen on this", color=BLUE, va="bottom", ha="center")
     ax.set(xlim=(-0.15, 1.2), ylim=(-0.32, 1.05), title="The idea")
     ax.axis("off")
 
 
 def draw_effect(ax: Any) -> None:
-    """Measure two models on rows they have not seen, and draw the redundancy of their trees."""
+    """Measure two models on held-out samples, and draw the redundancy of their trees."""
     X, y = make_classification(6000, 20, n_informative=8, flip_y=0.05, random_state=0)
     rounds = np.arange(1, N_ROUNDS + 1)
     for name, strength, colour, style in (("without projection", 0.0, GREY, "--"), ("with projection", 0.5, BLUE, "-")):
@@ -58,7 +59,7 @@ def draw_effect(ax: Any) -> None:
         ax.plot(rounds[WINDOW - 1 :], smooth, color=colour, ls=style, lw=2, label=label)
     ax.set(
         xlabel="round",
-        ylabel="share of a tree in the span\nof the trees before it",
+        ylabel="share of a tree in the span\nof earlier trees",
         ylim=(0, 1),
         title=f"Its effect: {N_ROUNDS} rounds, learning rate {RATE}",
     )

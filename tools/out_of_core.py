@@ -1,4 +1,4 @@
-"""Memory and time of a fit to Parquet files, in batches and with all rows in memory.
+"""Memory and time of a fit to Parquet files, in batches and with all samples in memory.
 
 ``python tools/out_of_core.py --output results/distributed/out_of_core.json``
 """
@@ -23,11 +23,11 @@ from pyarrow import parquet
 import scboost
 from figures import described, write
 
-_AT_ONCE = 50_000  # rows of a row group
+_AT_ONCE = 50_000  # samples per row group
 
 
 def write_rows(folder: Path, n_rows: int, n_columns: int, n_files: int = 8) -> int:
-    """Write rows of few distinct values, so that bins do not depend on batches; return the bytes of the files."""
+    """Write samples of few distinct values, so that bins do not depend on batches; return the bytes of the files."""
     rng = np.random.default_rng(0)
     names = [f"x{j}" for j in range(n_columns)]
     schema = pa.schema([(name, pa.float32()) for name in names] + [("y", pa.int8())])
@@ -62,7 +62,7 @@ class Peak:
 
 
 def rows_in_memory(folder: Path, n_rows: int, n_columns: int) -> tuple[Any, Any]:
-    """Read all rows into float32, without a second copy of them."""
+    """Read all samples into float32 without a second copy."""
     X, y, done = np.empty((n_rows, n_columns), dtype=np.float32), np.empty(n_rows, dtype=np.int8), 0
     for path in sorted(folder.iterdir()):
         with parquet.ParquetFile(path, pre_buffer=False) as file:
@@ -75,7 +75,7 @@ def rows_in_memory(folder: Path, n_rows: int, n_columns: int) -> tuple[Any, Any]
 
 
 def fit_once(way: str, folder: Path, n_rows: int, n_columns: int, n_rounds: int) -> dict[str, Any]:
-    """Fit in this process and say what it took; 0 rounds are chosen by the data."""
+    """Fit in this process and return time and memory; with 0 rounds, their number is selected."""
     import xgboost  # noqa: F401 - its code is no part of what a fit needs
 
     before, peak, start, cpu = memory(), Peak(), time.monotonic(), time.process_time()
@@ -104,7 +104,7 @@ def fit_once(way: str, folder: Path, n_rows: int, n_columns: int, n_rounds: int)
 
 
 def main() -> None:
-    """Write rows, fit in both ways, each in a process of its own, and write the result."""
+    """Write samples, fit in both ways, each in a process of its own, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--columns", type=int, default=100)

@@ -46,7 +46,7 @@ def allreduce_seconds(n_workers: int, n_bytes: float) -> float:
 
 
 def predicted(rows: float, n_workers: int, measured: dict[str, float]) -> dict[str, float]:
-    """Seconds of a round for plain XGBoost and for scboost, with the rows shared by the workers."""
+    """Seconds of a round for plain XGBoost and for scboost, with the samples distributed over the workers."""
     # XGBoost adds up the histograms of one child of every split, a level at a time.
     levels = [1, *(2 ** max(level - 1, 0) for level in range(1, _DEPTH))]
     plain = rows / n_workers * measured["XGBoost, seconds a row and round"]

@@ -109,7 +109,7 @@ def start(case: Case) -> Any:
 
 
 def _scores(case: Case, model: Any, *, kind: str = "", X: Array | None = None) -> Array:
-    """Raw scores of all rows."""
+    """Return the raw scores of all samples."""
     rows = case.rows(X, kind=kind)
     return np.asarray(model.decision_function(rows) if case.task == "classes" else _raw(model, rows))
 
@@ -150,7 +150,7 @@ def _near(a: Array, b: Array, share: float = 1e-5, size: float = 0.0) -> bool:
 
 
 def check_finite(case: Case, model: Any) -> None:
-    """Promise that predictions are finite, for rows of the fit and for others."""
+    """Promise that predictions are finite, for training samples and others."""
     X = np.vstack([case.X, _new_rows(case)])
     if not np.isfinite(_scores(case, model, X=X)).all():
         raise Violation("a score is not finite")
@@ -189,7 +189,7 @@ def check_files(case: Case, model: Any) -> None:
 
 
 def check_resuming(case: Case, model: Any) -> None:
-    """Promise that a fit that goes on from a checkpoint gives the model of a fit without interruption."""
+    """Promise that a fit resumed from a checkpoint gives the model of an uninterrupted fit."""
     chosen = model.n_estimators == "auto" and model.preset == "default"
     if model.preset == "best" or (model.weighting is not None and (chosen or model.weighting_data != "holdout")):
         return
@@ -205,7 +205,7 @@ def check_resuming(case: Case, model: Any) -> None:
 
 def check_sums(case: Case, model: Any) -> None:
     """Promise that the tree matrix, the last stage and plain XGBoost give the scores of the model."""
-    if not model.weights_.any():  # nothing was learnt
+    if not model.weights_.any():  # the model is constant
         return
     new = _finite(_new_rows(case))
     scores = _scores(case, model, X=new)
@@ -232,7 +232,7 @@ def check_sums(case: Case, model: Any) -> None:
 
 
 def check_order(case: Case, model: Any) -> None:
-    """Promise that the order of the rows does not matter, up to rounding."""
+    """Promise that the order of the samples does not matter, up to rounding."""
     if _bins_are_estimates(case, model):
         return
     order = np.random.default_rng(1).permutation(len(case.y) - case.n_validation)
@@ -240,7 +240,7 @@ def check_order(case: Case, model: Any) -> None:
 
 
 def check_repetition(case: Case, model: Any) -> None:
-    """Promise that a whole-number weight is the same as that many copies of the row, up to rounding."""
+    """Promise that a whole-number weight is equivalent to that many copies of the sample, up to rounding."""
     n = len(case.y) - case.n_validation
     if case.weight is None or not np.array_equal(case.weight, np.rint(case.weight)) or case.weight.sum() > 2000:
         return
@@ -392,7 +392,7 @@ def check_load(case: Case, model: Any) -> None:
 
 
 def check_changed(case: Case, model: Any) -> None:
-    """Promise that workers resume the fit of the same estimator bit for bit, and reject any other estimator."""
+    """Promise that workers resume the fit of the same estimator bit-identically, and reject other estimators."""
     if _selects(case) or case.n_validation or model.n_estimators_ < 2:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -431,7 +431,7 @@ def _equal_but_for_rounding(
 ) -> None:
     """Compare, and let a difference pass if weights that change by a millionth make one, too: ties between splits.
 
-    Only rows that were learnt from are compared: two columns that part these alike may part others differently.
+    Only training samples are compared: two features that split these alike may split others differently.
     """
     weight = np.ones(len(case.y)) if case.weight is None else case.weight
     X = case.X[np.flatnonzero(weight[: len(case.y) - case.n_validation])]
@@ -506,7 +506,7 @@ def judge(case: Case, checks: list[str]) -> tuple[str, str, str]:
 
 
 def shrink(case: Case, check: str, most: int = 300, seconds: float = 60.0) -> Case:
-    """Return a smaller case that fails the same check: fewer rows and columns, parameters that are the default."""
+    """Return a smaller case that fails the same check: fewer samples and features, and default parameters."""
     tries, end = iter(range(most)), time.monotonic() + seconds
 
     def fails(smaller: Case) -> bool:

@@ -48,7 +48,7 @@ def fake_run(tmp_path, monkeypatch, calls):
     return bench.run(tmp_path, ((200, 6),), (1,), 2, only="shapes")
 
 
-def test_a_second_run_measures_nothing_again(tmp_path, monkeypatch):
+def test_a_second_run_repeats_no_measurement(tmp_path, monkeypatch):
     calls = []
     first = fake_run(tmp_path, monkeypatch, calls)
     # runs alternate between the methods
@@ -175,7 +175,7 @@ def test_a_cross_validation_fits_every_split(monkeypatch):
     assert fitted == [("XGBoost", 200, 2, 1)] * 3
 
 
-def test_peers_have_the_shape_of_our_default():
+def test_other_libraries_use_the_tree_shape_of_our_default():
     ours = bench.make_model("SCBoost", 1000, 50, 1)
     peer = bench.make_model("XGBoost", 1000, 50, 1)
     assert peer.max_leaves == (ours.max_leaves or 0)
@@ -223,7 +223,7 @@ def test_the_page_is_made_from_the_results(tmp_path):
     assert (tmp_path / "docs" / "figures" / "speed.png").stat().st_size > 1000
 
 
-def test_without_resource_memory_is_left_out_and_said(monkeypatch, capsys):
+def test_without_the_resource_module_memory_is_reported_as_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
     chosen = {m.what for m in bench.measurements(("XGBoost",), ((200, 6),), (1,), 1, only="")}
@@ -238,7 +238,7 @@ def test_the_literal_algorithm_is_scaled_up_to_all_rounds(monkeypatch):
     assert bench.time_literal(*bench.make_data(200, 6), rounds=10) == 20.0
 
 
-def test_the_demo_compares_libraries_and_writes_what_it_says(tmp_path, capsys, monkeypatch):
+def test_the_demo_compares_libraries_and_writes_its_results(tmp_path, capsys, monkeypatch):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
     X["kind"] = pd.Categorical(rng.choice(["x", "y", None], 300))
@@ -296,7 +296,7 @@ def unexpected(*_):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_and_a_kill_are_not_a_traceback(monkeypatch, capsys, number):
+def test_interrupts_and_signals_print_no_traceback(monkeypatch, capsys, number):
     previous = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(demo, "run", lambda *_: signal.raise_signal(number))
     try:
@@ -310,7 +310,7 @@ def test_an_interrupt_and_a_kill_are_not_a_traceback(monkeypatch, capsys, number
     assert "finished results are kept" in capsys.readouterr().err
 
 
-def test_a_closed_pipe_is_not_a_traceback():
+def test_a_closed_pipe_prints_no_traceback():
     command = f"{sys.executable} -m scboost_lab.cli datasets | true"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)  # noqa: S603
     assert "Traceback" not in done.stderr

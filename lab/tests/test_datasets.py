@@ -188,7 +188,7 @@ def test_an_openml_answer_that_does_not_fit_is_refused(openml, monkeypatch, chan
         load("Toy")
 
 
-def test_a_column_of_words_is_refused(toy):
+def test_string_columns_are_rejected(toy):
     frame = toy_frame()
     frame["b"] = "word"
     frame.to_parquet(toy / "toy.parquet")
@@ -225,7 +225,7 @@ def test_a_truncated_file_is_refused(toy, keep):
         load("Toy", toy)
 
 
-def test_what_is_not_there_is_said(toy, monkeypatch):
+def test_missing_files_are_reported(toy, monkeypatch):
     with pytest.raises(DataError, match=r"no madelon\.parquet"):
         load("Madelon", toy)
     with pytest.raises(DataError, match="from OpenML only"):
@@ -239,7 +239,7 @@ def test_what_is_not_there_is_said(toy, monkeypatch):
         load("Toy")
 
 
-def test_an_unreadable_directory_is_said(toy, monkeypatch):
+def test_unreadable_directories_are_reported(toy, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root reads everything, so chmod would not do
     with pytest.raises(DataError, match="cannot be read"):
         load("Toy", toy)
@@ -257,7 +257,7 @@ def test_undersampling_keeps_the_minority_and_as_many_others():
     assert len({row for row in drawn if row >= 90}) < 10
 
 
-def test_oversampling_keeps_every_row_and_repeats_the_minority():
+def test_oversampling_keeps_every_sample_and_repeats_the_minority():
     y = np.array([1] * 90 + [0] * 10)
     rows = oversample(y, 42)
     assert rows[:100].tolist() == list(range(100))

@@ -1,4 +1,4 @@
-"""The study of the default: what each method is given, that a study resumes, and that the page says what rows say."""
+"""The study of the default: input of each method, resuming, and the page generated from the results."""
 
 import csv
 
@@ -99,7 +99,7 @@ def test_a_quantile_is_scored_by_its_pinball_loss(data_dir):
 
 @pytest.mark.parametrize(("loss", "best"), [("absolute", 2.0), ("Huber", 3.5), ("Poisson", 13 / 3)])
 @pytest.mark.parametrize("name", default_methods.WITH_QUANTILES)
-def test_every_library_minimises_the_loss_it_is_asked_for(name, loss, best):
+def test_every_library_minimizes_the_requested_loss(name, loss, best):
     if name not in default_methods.LOSSES[loss]:
         pytest.skip("it does not have this loss")
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0], 450)})
@@ -112,7 +112,7 @@ def test_every_library_minimises_the_loss_it_is_asked_for(name, loss, best):
 
 
 @pytest.mark.parametrize("library", ["LGBM", "XGB", "HGB", "CAT", "SCBoost"])
-def test_every_library_estimates_the_quantile_it_is_asked_for(library):
+def test_every_library_estimates_the_requested_quantile(library):
     name = next(m for m in default_methods.WITH_QUANTILES if METHODS[m].library == library)
     y = np.random.default_rng(0).normal(size=800)
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0], len(y) // 2)})
@@ -137,7 +137,7 @@ def test_the_halves_split_the_sets_without_overlap():
     assert len(set(ALL)) == 18
 
 
-def test_caps_draw_the_same_rows_for_tables_and_for_numbers(tmp_path):
+def test_caps_draw_the_same_samples_from_tables_and_arrays(tmp_path):
     X, y = make_classification(90, 12, random_state=0)
     frame = pd.DataFrame(X).add_prefix("x")
     frame.assign(target=y).to_parquet(tmp_path / "some.parquet")
@@ -155,7 +155,7 @@ def test_all_sets_have_a_fold_before_the_next_begins():
         assert [t.fold for t in tasks] == sorted(t.fold for t in tasks)
 
 
-def test_a_study_goes_on_where_it_was(data_dir, tmp_path, capsys):
+def test_an_interrupted_study_resumes(data_dir, tmp_path, capsys):
     words = ["default_study", "peers", "--data-dir", data_dir, "--out", str(tmp_path), "--sets", "credit_g"]
     assert cli.main([*words, "--methods", "LightGBM", "--folds", "1"]) == 0
     first = (tmp_path / "peers.csv").read_text()
@@ -164,7 +164,7 @@ def test_a_study_goes_on_where_it_was(data_dir, tmp_path, capsys):
     assert "1 of 2 folds are there" in capsys.readouterr().err
 
 
-def test_without_data_the_command_says_what_to_give(monkeypatch, capsys):
+def test_without_data_the_error_names_the_missing_argument(monkeypatch, capsys):
     monkeypatch.delenv("SCBOOST_DATA_DIR", raising=False)
     assert cli.main(["default_study", "peers"]) == 2
     assert "--data-dir" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def titanic(n):
     )
 
 
-def test_a_table_has_numbers_and_categories_but_no_names(monkeypatch):
+def test_tables_keep_numeric_and_categorical_features_without_identifiers(monkeypatch):
     frame = titanic(300)
     frame.loc[7, "survived"] = None
     install(monkeypatch, {("carData", "TitanicSurvival"): frame})
@@ -43,7 +43,7 @@ def test_a_table_has_numbers_and_categories_but_no_names(monkeypatch):
     np.testing.assert_array_equal(y, np.delete(frame["survived"].to_numpy() == "yes", 7))
 
 
-def test_what_cannot_be_had_is_said(monkeypatch):
+def test_unavailable_data_sets_are_reported(monkeypatch):
     install(monkeypatch, {})
     with pytest.raises(DataError, match="carData/TitanicSurvival"):
         outside.load("titanicsurvival")

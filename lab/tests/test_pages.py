@@ -1,4 +1,4 @@
-"""Each generated document says what the committed results say, and which version they come from."""
+"""Generated documents match the committed results and name their version."""
 
 import json
 import re

@@ -39,7 +39,7 @@ CASES = [
 
 
 def fit_both(X, y, case, T=30):
-    """The library's model and the literal one, on the same split of the rows."""
+    """The library's model and the literal one, on the same split."""
     model = PrintedSCBoost.from_paper(
         estimator=DecisionTreeRegressor(max_depth=case["depth"], random_state=0),
         n_estimators=T,

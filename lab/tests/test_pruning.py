@@ -1,4 +1,4 @@
-"""The pruning experiment: it runs, goes on where it was, and renders its page."""
+"""The pruning experiment: it runs, resumes, and renders its page."""
 
 import re
 
@@ -10,7 +10,7 @@ from scboost_lab import cli, pruning
 
 
 @pytest.mark.filterwarnings("ignore:.* samples are too few for")  # a set of 200 rows keeps the test fast
-def test_the_experiment_runs_goes_on_and_renders(tmp_path, monkeypatch):
+def test_the_experiment_runs_resumes_and_renders(tmp_path, monkeypatch):
     X, y = two_classes(n=200, d=6)
     pd.DataFrame(X, columns=list("abcdef")).assign(target=y).to_parquet(tmp_path / "phoneme.parquet")
     monkeypatch.setattr(pruning, "TIMED_ROWS", 100)

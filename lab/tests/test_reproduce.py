@@ -101,7 +101,7 @@ def test_table1_runs_resumes_and_leaves_its_provenance(data_dir, tmp_path):
     assert data_dir not in (tmp_path / "table1.json").read_text()
 
 
-def test_rows_are_replaced_when_asked(data_dir, tmp_path, fits):
+def test_results_are_replaced_on_request(data_dir, tmp_path, fits):
     arguments = {"data_dir": data_dir, "datasets": ["QSAR"], "methods": ["RF", "ADA"], "n_folds": 1}
     run("table1", tmp_path, **arguments)
     run("table1", tmp_path, **arguments)
@@ -111,7 +111,7 @@ def test_rows_are_replaced_when_asked(data_dir, tmp_path, fits):
     assert len(Results(tmp_path / "table1.csv").rows) == 2
 
 
-def test_a_missing_baseline_and_a_missing_set_are_rows_and_the_rest_runs(data_dir, tmp_path, monkeypatch):
+def test_missing_baselines_and_data_sets_are_recorded_and_the_rest_runs(data_dir, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     arguments = {"data_dir": data_dir, "datasets": ["QSAR", "OVA_Uterus"], "methods": ["LGBM", "RF"], "n_folds": 1}
     rows = run("table1", tmp_path, **arguments)
@@ -137,7 +137,7 @@ def test_noise_flips_that_many_training_labels_and_no_test_label(data_dir, fits,
     assert y_test.tolist() == y_test_clean.tolist()
 
 
-def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
+def test_only_the_leaky_protocols_pass_test_samples_to_the_fit(data_dir, fits):
     task = Task("QSAR", "RF", 0)
     experiments.defaults(task, {}, data_dir)
     settings = (TRAINING_ROWS, UNDER, OVER, DRAWN)
@@ -154,7 +154,7 @@ def test_only_the_leaky_protocols_show_test_rows_to_the_fit(data_dir, fits):
     assert rows_of(np.vstack([fits[4][0], fits[4][2]])) != rows_of(np.vstack([fits[5][0], fits[5][2]]))
 
 
-def test_smote_draws_points_between_rows_of_the_smaller_class():
+def test_smote_interpolates_samples_of_the_minority_class():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.repeat([1, 0], [12, 48])
     filled, labels = datasets.smote(X, y, seed=1, n_neighbors=3)
@@ -169,7 +169,7 @@ def test_smote_draws_points_between_rows_of_the_smaller_class():
         assert np.any(between & (np.abs(across) < 1e-12))
 
 
-def test_smote_and_equal_rows_change_what_they_name(data_dir, fits):
+def test_smote_and_duplicates_change_only_their_part_of_the_protocol(data_dir, fits):
     task, settings = Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings
     for setting in (SMOTE, SMOTE_INSIDE, DISTINCT):
         experiments.leaky(task, settings[setting], data_dir)
@@ -181,7 +181,7 @@ def test_smote_and_equal_rows_change_what_they_name(data_dir, fits):
     assert rows_of(inside[0]) > rows_of(honest[0])
 
 
-def test_equal_rows_are_removed(fits, monkeypatch):
+def test_duplicated_samples_are_removed(fits, monkeypatch):
     X, y = np.repeat(np.arange(40.0), 2)[:, None], np.repeat([0, 1], 40)
     monkeypatch.setattr(experiments, "prepared", lambda *_: datasets.Dataset("QSAR", X, y, "", ""))
     experiments.leaky(Task("QSAR", "RF", 0), EXPERIMENTS["protocols"].settings[DISTINCT], None)
@@ -190,7 +190,7 @@ def test_equal_rows_are_removed(fits, monkeypatch):
     assert rows_of(X_train) | rows_of(X_test) == rows_of(X)
 
 
-def test_labels_get_in_where_the_protocol_says(data_dir, monkeypatch):
+def test_labels_leak_only_where_the_protocol_says(data_dir, monkeypatch):
     seen = []
     monkeypatch.setattr(experiments, "fit_and_score", lambda *rows, **given: seen.append((rows[1:], given)) or {})
     task = Task("QSAR", SCBOOST_PAPER, 0)
@@ -249,7 +249,7 @@ def test_ngboost_learns_the_same_from_a_table_without_its_zeros():
     np.testing.assert_allclose(sparse, whole, atol=1e-9)
 
 
-def test_a_trial_stops_once_its_folds_are_surely_below_those_of_the_best(data_dir, tmp_path, monkeypatch):
+def test_a_trial_stops_if_its_folds_are_significantly_below_the_best(data_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(experiments, "make", lambda method, seed, **params: params)
     accuracies = {}
 
@@ -317,7 +317,7 @@ def test_complexity_times_the_svds(tmp_path, monkeypatch):
         (["table4", "--datasets", "Letter"], "nothing to do for Table 4: ablation: it has the datasets Jasmine"),
     ],
 )
-def test_bad_arguments_are_said_before_any_work(words, message, tmp_path, capsys):
+def test_invalid_arguments_are_reported_before_any_work(words, message, tmp_path, capsys):
     assert main([*words, "--out", str(tmp_path / "out")]) == 2
     assert f"error: {message}" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -336,7 +336,7 @@ def test_the_command_runs_prints_and_renders(data_dir, tmp_path, capsys):
     assert command == "scboost-lab reproduce table1 --datasets QSAR --methods RF --folds 1"
 
 
-def test_all_skips_what_the_choice_leaves_empty(data_dir, tmp_path, capsys, fits):
+def test_all_skips_experiments_without_selected_data_sets(data_dir, tmp_path, capsys, fits):
     out = tmp_path / "out"
     words = ["--data-dir", data_dir, "--out", str(out), "--datasets", "QSAR", "--methods", "RF"]
     assert main(["all", *words, "--folds", "1", "--trials", "1"]) == 0
@@ -355,7 +355,7 @@ def test_quick_is_small():
     assert set(chosen) == {"QSAR", "Jasmine", "Creditcard"}
 
 
-def test_a_full_disk_is_said_and_the_folds_are_kept(data_dir, tmp_path, monkeypatch, capsys):
+def test_a_full_disk_is_reported_and_the_folds_are_kept(data_dir, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     words = ["table1", "--data-dir", data_dir, "--out", str(out), "--datasets", "QSAR", "--methods", "RF"]
     assert main([*words, "--folds", "1"]) == 0
@@ -408,7 +408,7 @@ def test_the_exponents_of_a_known_law_are_found(tmp_path):
     assert reproduction_tables.exponents(results, "literal", "svd_seconds") == pytest.approx((2, 1))
 
 
-def test_a_page_without_results_says_so_and_one_that_cannot_be_written_too(tmp_path):
+def test_missing_results_and_unwritable_pages_are_reported(tmp_path):
     write_page(tmp_path, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     assert text.count("Not run.") >= 8

@@ -33,7 +33,7 @@ def result_file(tmp_path, name="r.csv"):
     return ResultFile(tmp_path / name, ("ACC",))
 
 
-def test_an_interrupted_run_gives_the_rows_of_an_uninterrupted_one(tmp_path):
+def test_an_interrupted_run_gives_the_results_of_an_uninterrupted_one(tmp_path):
     whole = run_tasks(TASKS, value, result_file(tmp_path, "whole.csv"), progress=quiet)
     calls = []
 
@@ -76,12 +76,12 @@ def test_a_line_cut_off_by_a_kill_is_run_again(tmp_path, cut):
     assert run_tasks(TASKS, value, results, progress=quiet) == whole
 
 
-def test_processes_give_the_same_rows(tmp_path):
+def test_processes_give_the_same_results(tmp_path):
     alone = run_tasks(TASKS, value, result_file(tmp_path, "a.csv"), progress=quiet)
     assert run_tasks(TASKS, value, result_file(tmp_path, "b.csv"), jobs=2, progress=quiet) == alone
 
 
-def test_what_fails_is_said_in_its_row_and_the_rest_runs(tmp_path):
+def test_failures_are_recorded_and_the_rest_runs(tmp_path):
     def work(task):
         if task.method == "x" and task.dataset == "A":
             raise NotInstalledError("x needs the package xlib")
@@ -126,7 +126,7 @@ def test_a_full_disk_keeps_the_finished_folds(tmp_path, monkeypatch):
     assert [row["status"] for row in run_tasks(TASKS, value, file, progress=quiet)] == ["ok"] * len(TASKS)
 
 
-def test_a_directory_that_cannot_be_written_is_said_before_any_work(tmp_path):
+def test_unwritable_directories_are_reported_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
 
     def never(task):
@@ -149,7 +149,7 @@ def test_jobs_must_be_positive(tmp_path):
         run_tasks(TASKS, value, result_file(tmp_path), jobs=0)
 
 
-def test_progress_says_what_is_left(tmp_path):
+def test_progress_shows_the_remaining_work(tmp_path):
     lines = []
     run_tasks(TASKS, value, result_file(tmp_path), progress=lines.append)
     assert lines[0] == "r.csv: 0 of 12 folds are there, 12 to run"
@@ -188,7 +188,7 @@ def test_the_signed_rank_test_is_scipys_with_ties_and_zeros_too(seed):
     assert signed_rank_p(d) == pytest.approx(wilcoxon(d).pvalue)
 
 
-def test_what_made_the_rows_is_recorded_run_by_run(tmp_path):
+def test_each_run_records_how_its_results_were_made(tmp_path):
     file = result_file(tmp_path)
     for command, n in (("first", 4), ("nothing to do", 4), ("second", 12)):
         with file.recorded(command, data=lambda: {"A": "openml:1"}, jobs=1):
@@ -223,7 +223,7 @@ def run_with_version(monkeypatch, file, version, tasks, work=value):
         run_tasks(tasks, work, file, again=True, progress=quiet)
 
 
-def test_the_version_of_rows_is_that_of_the_run_that_wrote_them(tmp_path, monkeypatch):
+def test_results_have_the_version_of_the_run_that_wrote_them(tmp_path, monkeypatch):
     file = result_file(tmp_path)
     ours = [Task(d, "SCBoost", f) for d in ("A", "B") for f in range(3)]
     run_with_version(monkeypatch, file, "1", [*TASKS, *ours])
@@ -239,7 +239,7 @@ def test_the_version_of_rows_is_that_of_the_run_that_wrote_them(tmp_path, monkey
     assert found == "The numbers of this page were made with scboost 4 for `SCBoost`, scboost 5 for `SCBoost-paper`."
 
 
-def test_rows_are_read_by_cell(tmp_path):
+def test_results_are_read_by_cell(tmp_path):
     file = result_file(tmp_path)
     run_tasks(TASKS[::-1], value, file, progress=quiet)
     read = Results(file.path)

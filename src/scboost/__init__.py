@@ -1,6 +1,6 @@
-"""Boosting that does not repeat itself.
+"""Gradient boosting that removes redundancy between trees.
 
-Estimators, and tools that show and remove the redundancy of any tree ensemble. More names are in the packages
+Estimators, and tools that measure and remove the redundancy of any tree ensemble. More names are in the packages
 :mod:`scboost.diagnostics` (measures, re-weighting, readers of other libraries), :mod:`scboost.plotting` and
 :mod:`scboost.weighting`.
 """

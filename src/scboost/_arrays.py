@@ -25,14 +25,14 @@ def blocks(n: int, size: int = 1 << 14) -> Iterator[slice]:
 
 
 class Paged(ABC):
-    """Rows of which one batch is in memory at a time.
+    """A matrix of samples of which one batch is in memory at a time.
 
     Attributes
     ----------
     shape : tuple of (n, d)
-        Number of rows and columns.
+        Number of samples and features.
     folder : Path
-        Where temporary files may be put.
+        Folder for temporary files.
     """
 
     shape: tuple[int, int]
@@ -40,11 +40,11 @@ class Paged(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Any]:
-        """Go through the rows: matrices, dense or CSR, the same ones each time."""
+        """Iterate over the batches, dense or CSR matrices; every pass yields the same ones."""
 
 
 def take_columns(X: Any, columns: IntArray) -> Any:
-    """Return some columns of a matrix; of rows in batches, in memory."""
+    """Return some columns of a matrix; the result is in memory, also if the matrix is paged."""
     if not isinstance(X, Paged):
         return X[:, columns]
     parts = [part[:, columns] for part in X]

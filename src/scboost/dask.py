@@ -50,7 +50,7 @@ _PARTS = ("X", "y", "sample_weight")
 
 
 class _OnDask(SCBoost):
-    """What the two estimators share: a fit on the workers of a client, and lazy predictions."""
+    """Base class of the Dask estimators: distributed fits and lazy predictions."""
 
     _local_class: type[SCBoost]
     _client: Any = None
@@ -89,16 +89,17 @@ class _OnDask(SCBoost):
         X : dask DataFrame or Array of shape (n_samples, n_features)
             Samples. Columns of a DataFrame may be categories or strings; partitions may differ in them, or be empty.
         y : dask Series or Array of shape (n_samples,)
-            Class labels or numbers, in partitions like those of X.
+            Class labels or target values, with the same partitions as X.
         sample_weight : dask Series or Array of shape (n_samples,), optional
             Sample weights.
         X_val, y_val, sample_weight_val : optional
             Validation set, as Dask collections or in memory.
         timeout : int, default=300
-            Seconds after which a worker that does not answer ends the fit.
+            Seconds after which the fit fails if a worker does not respond.
         resume_from : str or Path, optional
             A checkpoint to resume, written by the first worker with ``callbacks=[Checkpoint(path)]`` into a folder
-            that this process sees, too. The same samples on as many workers give the model of an uninterrupted fit.
+            that this process can read. With the same samples and number of workers, the result equals that of an
+            uninterrupted fit.
 
         Returns
         -------
@@ -144,7 +145,7 @@ class _OnDask(SCBoost):
         return self._unfitted_local().__with_fitted_model__(self.__fitted_model__())
 
     def _lazily(self, X: Any, method: str, dtype: Any, columns: list[Any] | None = None) -> Any:
-        """Call a method of the local model on each partition, when its result is asked for.
+        """Lazily call a method of the local model on each partition.
 
         A table gives a table with its index: a Series, or a DataFrame if there are names of columns.
         """
@@ -265,7 +266,7 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
         Returns
         -------
         dask Series or Array, or ndarray, of shape (n_samples,)
-            On the scale of y; of shape (n_samples, n_quantiles) if several quantiles were asked for.
+            On the scale of y; of shape (n_samples, n_quantiles) for several quantiles.
         """
         columns = list(self.quantile) if isinstance(self.quantile, Sequence) else None
         return self._lazily(X, "predict", np.float64, columns)
@@ -274,8 +275,7 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
 def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None = None) -> RedundancyReport:
     """Measure how redundant the trees of a fitted ensemble are, on samples of a Dask cluster.
 
-    The report of :func:`scboost.redundancy_report`. Workers read their partitions where they are and add up small
-    sums, of which one comes back.
+    The report of :func:`scboost.redundancy_report`. Workers process their partitions in place and return small sums.
 
     Parameters
     ----------
@@ -284,9 +284,9 @@ def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None 
     X : dask DataFrame or Array of shape (n_samples, n_features)
         Samples; partitions may be empty.
     y : dask Series or Array of shape (n_samples,), optional
-        Labels or real targets, in partitions like those of X.
+        Labels or target values, with the same partitions as X.
     name : str, optional
-        How to call the model in texts and legends; its class name otherwise.
+        Name of the model in texts and legends; its class name by default.
 
     Returns
     -------
@@ -312,8 +312,8 @@ def _partitions(collections: Any) -> list[dict[str, Any]]:
     columns = {name: _delayed(name, value) for name, value in given.items()}
     lengths = {name: len(parts) for name, parts in columns.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise ValueError(f"Collections must have the same partitions: {said}. Give them the chunks of X.")
+        found = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"Collections must have the same partitions: {found}. Rechunk them like X.")
     return [dict(zip(columns, parts, strict=True)) for parts in zip(*columns.values(), strict=True)]
 
 
@@ -365,7 +365,7 @@ class _Fit:
                     estimator.set_params(n_jobs=threads[address])
                 own = [training[i] for i in _share(len(training), n, rank)]
                 held_out = [validation[i] for i in _share(len(validation), n, rank)]
-                # A worker without validation samples needs their columns.
+                # A worker without validation samples needs a table with their columns.
                 template = validation[0] if validation and not held_out else None
                 call = delayed(_fit_on_worker, pure=False)(
                     estimator, own, held_out, template, {**arguments, "dmlc_task_id": f"{rank:06d}"}, resume
@@ -392,14 +392,15 @@ class _Fit:
         present, next_look = self._client.nthreads(), 0.0
         while True:
             if all(future.status == "finished" for future in futures):
-                return self._client.gather(futures[0])  # type: ignore[no-any-return]
+                outcome: Outcome = self._client.gather(futures[0])
+                return outcome
             errors = [future.exception() for future in futures if future.status == "error"]
             if time.monotonic() > next_look:
                 present, next_look = self._client.nthreads(), time.monotonic() + 0.5
             lost = [address for address in addresses if address not in present]
             if troubled_since is None and (errors or lost):
                 troubled_since = time.monotonic()
-            # The first error is often that another worker does not answer: its own error comes next.
+            # The first error is often that another worker does not respond, whose own error follows.
             causes = [error for error in errors if not isinstance(error, WorkerError)]
             silent = _silent(futures, addresses, lost)
             if causes:
@@ -412,18 +413,18 @@ class _Fit:
     def _raise(errors: list[Any], lost: list[str], silent: list[str]) -> None:
         error = errors[0] if errors else None
         who = f"Lost worker {', '.join(lost)}." if lost else f"No answer from worker {', '.join(silent)}."
-        said = "The fit ended." if error is None else str(error)
-        raise WorkerError(f"{who} {said} Go on from a checkpoint with fit(..., resume_from=path).") from error
+        reason = "The fit ended." if error is None else str(error)
+        raise WorkerError(f"{who} {reason} Resume from a checkpoint with fit(..., resume_from=path).") from error
 
 
 def _silent(futures: list[Any], addresses: list[str], lost: list[str]) -> list[str]:
-    """Workers that are still there and have not answered."""
+    """Return the connected workers that have not responded."""
     pairs = zip(addresses, futures, strict=True)
     return [address for address, future in pairs if future.status == "pending" and address not in lost]
 
 
 def _share(n_parts: int, n_workers: int, rank: int) -> range:
-    """Numbers of the partitions of a worker: neighbours, as many for each."""
+    """Return the indices of the partitions of a worker: consecutive, and equally many for each worker."""
     return range(n_parts * rank // n_workers, n_parts * (rank + 1) // n_workers)
 
 

@@ -1,4 +1,4 @@
-"""Logging of fits to mlflow, which ``mlflow.autolog`` does only for the libraries that it knows."""
+"""Logging of fits to mlflow, whose ``mlflow.autolog`` does not support this library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogRounds:
     Parameters
     ----------
     every : int, default=1
-        Log every this many rounds; larger for many rounds and a remote server.
+        Number of rounds between two log entries; increase it for many rounds and a remote server.
     log_params : bool, default=True
         Whether to log the parameters of the estimator.
 
@@ -39,7 +39,7 @@ class LogRounds:
         self.every, self.log_params = every, log_params
 
     def begin(self, model: SCBoost) -> None:
-        """Log the parameters that differ from None and are no callbacks."""
+        """Log the parameters that are not None, except callbacks."""
         if self.log_params:
             params = {name: value for name, value in model.get_params(deep=False).items() if name != "callbacks"}
             _mlflow().log_params({name: value for name, value in params.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Converters of scboost's estimators for skl2onnx, so that a pipeline with one of them exports as a whole."""
+"""skl2onnx converters of the estimators, to export whole pipelines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["register_converters"]
 def register_converters() -> None:
     """Make ``skl2onnx.to_onnx`` export pipelines that end in an estimator of scboost.
 
-    Call it once per process. The pipeline has to hand numbers to the estimator: encode categorical columns in the
+    Call it once per process. The estimator must receive numeric features: encode categorical columns in the
     pipeline, for example with :class:`sklearn.preprocessing.OrdinalEncoder`. For an estimator alone use
     :func:`scboost.to_onnx`, which needs no skl2onnx.
 
@@ -62,7 +62,7 @@ def _refuse_categories(model: SCBoost) -> None:
         )
     if encoder.categories is not None:
         raise ValueError(
-            f"This {type(model).__name__} has categorical features, whose names ONNX does not know. Encode them in the "
+            f"This {type(model).__name__} has categorical features, which ONNX does not support. Encode them in the "
             "pipeline, for example with OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=np.nan)."
         )
 

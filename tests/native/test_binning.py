@@ -48,7 +48,7 @@ def test_bins_of_many_values_have_about_equal_weight(max_bin):
         assert mass.max() < 1.3 * mass.mean()
 
 
-def test_a_frequent_value_has_a_bin_of_its_own_and_leaves_the_others_to_the_rest():
+def test_a_frequent_value_has_its_own_bin():
     rng = np.random.default_rng(0)
     x = np.where(rng.random(10_000) < 0.7, 0.0, rng.normal(size=10_000))
     codes = BinnedData(x[:, None], max_bin=64).codes()[:, 0]
@@ -105,7 +105,7 @@ def test_a_category_is_a_bin():
         ({"cuts": Cuts(np.array([0, 0, 1]), np.array([1], dtype=np.float32))}, "cut points"),
     ],
 )
-def test_what_does_not_match_is_refused(arguments, match):
+def test_mismatched_input_is_rejected(arguments, match):
     with pytest.raises(ValueError, match=match):
         BinnedData(np.ones((3, 2), dtype=np.float32), **arguments)
 

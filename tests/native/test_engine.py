@@ -154,7 +154,7 @@ def test_a_resumed_fit_is_bit_identical():
     np.testing.assert_array_equal(parts.predict_proba(X), whole.predict_proba(X))
 
 
-def test_the_model_and_its_file_tell_the_engine(tmp_path):
+def test_the_model_and_its_file_store_the_engine(tmp_path):
     X, y = two_classes(n=60)
     for asked, used in [("auto", "native"), ("native", "native"), ("xgboost", "xgboost")]:
         model = SCBoostClassifier(n_estimators=2, engine=asked, n_jobs=1).fit(X, y)

@@ -174,7 +174,7 @@ def test_samples_of_weight_zero_do_not_count_but_get_a_leaf():
 
 
 @pytest.mark.parametrize("part", ["tree", "level", "node"])
-def test_feature_sampling_offers_a_share_of_the_features(part):
+def test_feature_sampling_draws_a_share_of_the_features(part):
     X, g, h = make(d=20)
     options = GrowthOptions(**{f"colsample_by{part}": 0.25})
     grower = TreeGrower(BinnedData(X), options)
@@ -192,7 +192,7 @@ def test_feature_sampling_offers_a_share_of_the_features(part):
     assert 3 < len(used[0]) <= 20
 
 
-def test_a_tree_uses_the_offered_features_only():
+def test_a_tree_uses_the_given_features_only():
     X, g, h = make(missing=0.1)
     [grown] = TreeGrower(BinnedData(X), GrowthOptions()).grow(g[None], h[None], features=[1, 4])
     assert set(grown.tree["split_indices"][grown.tree["left_children"] != -1]) == {1, 4}
@@ -237,7 +237,7 @@ def test_a_level_of_a_symmetric_tree_has_one_split():
     assert len(grown.nodes) > 16
 
 
-def test_trees_are_sound_documents_that_xgboost_reads():
+def test_trees_are_valid_documents_that_xgboost_reads():
     X, g, h = make(missing=0.2, n_categories=20)
     data = BinnedData(X, n_categories=[0, 0, 0, 0, 20, 20])
     for policy in ("depth-wise", "leaf-wise", "symmetric"):

@@ -60,7 +60,7 @@ def test_scores_equal_xgboost(fitted):
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 63, 64, 65])
-def test_scores_of_a_part_are_those_of_all_samples(fitted, count):
+def test_scores_of_a_subset_equal_those_of_all_samples(fitted, count):
     X, *_, predictor = fitted
     np.testing.assert_array_equal(predictor.scores(X[:count]), predictor.scores(X)[:, :count])
 

@@ -135,7 +135,7 @@ def test_columns_of_numbers_strings_and_booleans_with_nulls(spark, tmp_path):
     np.testing.assert_array_equal(found(model, data, "prediction"), local.predict(frame))
 
 
-def test_sparse_vectors_are_what_they_stand_for_or_have_zeros_missing(spark):
+def test_zeros_of_sparse_vectors_are_zeros_or_missing(spark):
     values = np.where(np.abs(np.nan_to_num(X)) < 0.7, 0, X)
     mixed = [
         Vectors.dense(row) if i % 3 else Vectors.sparse(6, np.flatnonzero(row), row[row != 0])
@@ -149,7 +149,7 @@ def test_sparse_vectors_are_what_they_stand_for_or_have_zeros_missing(spark):
         np.testing.assert_array_equal(found(model, data, "probability"), model.to_local().predict_proba(given))
 
 
-def test_validation_rows_stop(spark):
+def test_early_stopping_on_a_validation_set(spark):
     held_out = np.arange(600) % 3 == 0
     data = rows(spark, label=Y, w=WEIGHT, held_out=held_out)
     estimator = SCBoostClassifier(
@@ -186,7 +186,7 @@ def test_a_pipeline_with_cross_validation_is_saved_and_loaded(spark, tmp_path):
     assert len(scboost.load_model(next((tmp_path / "model" / "stages").glob("1_*/model.ubj"))).weights_) == 6
 
 
-def test_few_rows_leave_workers_without_any(spark):
+def test_workers_may_have_no_samples(spark):
     data = rows(spark, [Vectors.dense([0.0, v]) for v in (1, 1, 1, 2, 2, 2)], label=[0, 0, 0, 1, 1, 1])
     model = SCBoostClassifier(num_workers=4, min_child_weight=0, **PARAMS).fit(data)
     np.testing.assert_array_equal(found(model, data, "prediction"), [0, 0, 0, 1, 1, 1])
@@ -195,7 +195,7 @@ def test_few_rows_leave_workers_without_any(spark):
     np.testing.assert_array_equal([r.prediction for r in model.transform(data).collect()], [0, 0, 0, 1, 1, 1])
 
 
-def test_a_killed_worker_ends_the_fit_and_it_is_resumed_bit_for_bit(spark, tmp_path):
+def test_a_killed_worker_ends_the_fit_and_it_resumes_bit_identically(spark, tmp_path):
     path = tmp_path / "fit.checkpoint"
 
     class Kill:
@@ -237,7 +237,7 @@ def test_a_worker_that_stops_answering_ends_the_fit_after_the_timeout(spark):
         ({"label": [None, *Y[1:].tolist()]}, ValueError, "y has missing|NaN"),
     ],
 )
-def test_what_is_wrong_with_rows_is_said_on_the_driver(spark, change, error, message):
+def test_errors_of_samples_are_raised_on_the_driver(spark, change, error, message):
     given = {"label": Y, **change}
     with pytest.raises(error, match=message):
         SCBoostClassifier(num_workers=2, **PARAMS).fit(rows(spark, given.pop("vectors", VECTORS), **given))
@@ -246,7 +246,7 @@ def test_what_is_wrong_with_rows_is_said_on_the_driver(spark, change, error, mes
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"estimator": 1}, "estimator=1 cannot be used on Spark: only XGBoost's trees"),
+        ({"estimator": 1}, "estimator=1 cannot be used on Spark: distributed fits support trees only"),
         ({"n_jobs": 2}, "n_jobs=2 cannot be used on Spark: .*spark.task.cpus"),
         ({"maxDepth": 2}, "no parameter 'maxDepth'.*max_depth"),
         ({"iterations": 2}, "use n_estimators"),
@@ -258,7 +258,7 @@ def test_what_is_wrong_with_rows_is_said_on_the_driver(spark, change, error, mes
         ({"featuresCols": ["none"]}, "none"),
     ],
 )
-def test_what_cannot_be_is_refused_before_any_work(spark, params, message):
+def test_invalid_arguments_are_rejected_before_any_work(spark, params, message):
     data = rows(spark, VECTORS[:4], label=[0, 1, 0, 1])
     with pytest.raises(Exception, match=message) as caught:
         SCBoostClassifier(**{"num_workers": 2, **params}).fit(data)
@@ -283,7 +283,7 @@ spark.stop()
 """
 
 
-def test_two_executors_in_processes_of_their_own(tmp_path):
+def test_two_executors_in_separate_processes(tmp_path):
     paths = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(  # noqa: S603 - our code
         [sys.executable, "-c", LOCAL_CLUSTER],

@@ -110,7 +110,7 @@ def targets(results: Results, import_time: float) -> str:
         cells = []
         for values in by_threads:
             met = all(value >= limit if at_least else value <= limit for value in values)
-            cells.append(", ".join(f"{v:.2f}" if v < 10 else f"{v:.0f}" for v in values) + ("" if met else " (short)"))
+            cells.append(", ".join(f"{v:.2f}" if v < 10 else f"{v:.0f}" for v in values) + ("" if met else " (missed)"))
         body.append([label, f"at {'least' if at_least else 'most'} {limit:g}", *cells, *[""] * (2 - len(cells))])
 
     def against(label: str, limit: float, field: str, method: str, chosen: list[Shape]) -> None:
@@ -132,11 +132,11 @@ def targets(results: Results, import_time: float) -> str:
     add("paper form: 800 rounds / 400 rounds", 2.5, [[doubling(results, paper)]])
     peaks = [results.median("peak_bytes", kind="memory", method=m, rounds=PEAK_ROUNDS) for m in ("SCBoost", "XGBoost")]
     above = (peaks[0] - peaks[1]) / PEAK_SHAPE[0]
-    add(f"bytes a row above XGBoost's peak, {names_of([PEAK_SHAPE])[0]}", 40, [[above]])
-    add("paper form: bytes per row and round remembered", 4, [[bytes_per_row_and_round(results, paper)]])
-    add("memory of 5: bytes per row and round", 0, [[bytes_per_row_and_round(results, "SCBoost")]])
+    add(f"bytes per sample above XGBoost's peak, {names_of([PEAK_SHAPE])[0]}", 40, [[above]])
+    add("paper form: bytes per sample and round of history", 4, [[bytes_per_row_and_round(results, paper)]])
+    add("memory of 5: bytes per sample and round", 0, [[bytes_per_row_and_round(results, "SCBoost")]])
     add("seconds of `import scboost` above `import xgboost`", 0.3, [[import_time]])
-    return table(["", "asked", "1 thread", "2 threads"], body)
+    return table(["", "target", "1 thread", "2 threads"], body)
 
 
 def matrix_table(results: Results) -> str:
@@ -175,7 +175,7 @@ def memory_table(results: Results) -> str:
         peaks = [results.median("peak_bytes", kind="memory", method=method, rounds=T) for T in (50, 200)]
         above = f"{bytes_per_row_and_round(results, method):.2f}" if method in BASES else ""
         body.append([method, *(f"{peak / 2**20:.0f} MB" for peak in peaks), above])
-    return table(["", "peak of a fit, T = 50", "T = 200", "bytes per row and round above XGBoost"], body)
+    return table(["", "peak of a fit, T = 50", "T = 200", "bytes per sample and round above XGBoost"], body)
 
 
 def scale_table(results: Results) -> str:
@@ -209,7 +209,7 @@ def cpu_targets(profiles: Results) -> str:
     body = []
     for label, method, limit, chosen in groups:
         found = [cpu_ratio(profiles, shape, method) for shape in chosen]
-        met = "" if all(ratio <= limit for ratio in found) else " (short)"
+        met = "" if all(ratio <= limit for ratio in found) else " (missed)"
         asked = f"at most {limit:g}"
         body.append(
             [f"{label} / XGBoost, {', '.join(names_of(chosen))}", asked, ", ".join(f"{r:.2f}" for r in found) + met]
@@ -221,9 +221,9 @@ def cpu_targets(profiles: Results) -> str:
             (f"serial share of a round, {names_of([PEAK_SHAPE])[0]}", 5, 100 * share, " %"),
             (f"predicted at 16 cores / XGBoost, {names_of([PEAK_SHAPE])[0]}", 1.25, ours / base, ""),
         ):
-            measured = f"{value:.3g}{unit}" + ("" if value <= limit else " (short)")
+            measured = f"{value:.3g}{unit}" + ("" if value <= limit else " (missed)")
             body.append([label, f"at most {limit:g}{unit}", measured])
-    return table(["", "asked", "measured"], body)
+    return table(["", "target", "measured"], body)
 
 
 def profile_table(profiles: Results) -> str:
@@ -239,7 +239,8 @@ def profile_table(profiles: Results) -> str:
             body.append(
                 [*names_of([shape]), method, f"{values['leaves']:.1f}", ratio, *(f"{values[c]:.3g}" for c in columns)]
             )
-    return table(["", "", "leaves a tree", "ratio", *columns], body)
+    shown = [c.replace("row blocks", "sample blocks") for c in columns]
+    return table(["", "", "leaves per tree", "ratio", *shown], body)
 
 
 def trees_alone(profiles: Results) -> str:

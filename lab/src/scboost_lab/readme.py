@@ -38,13 +38,13 @@ def speed(results: Path) -> str:
     small = [shape for shape in shapes if shape not in (*wide, *large)]
     parts = (
         f"{fits(wide)} on wide data",
-        f"{fits(large)} on {large[0][0]:,} narrow rows and more",
-        f"{fits(small)} on fewer, where a tree takes milliseconds",
+        f"{fits(large)} on {large[0][0]:,} samples and more",
+        f"{fits(small)} on fewer samples, where a tree takes milliseconds",
     )
     predictions = [
         r for t in (1, 2) for r in ratios(bench, "predict_seconds", "SCBoost", "XGBoost", shapes_of(bench), t)
     ]
-    return f"  CPU time of a fit over XGBoost's: {'; '.join(parts)}.\n  Prediction: {span(predictions)}."
+    return f"  CPU time of a fit relative to XGBoost: {'; '.join(parts)}.\n  Prediction: {span(predictions)}."
 
 
 def update(text: str, results: Path) -> str:

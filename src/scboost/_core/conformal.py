@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals and label sets from the scores of samples that the model has not seen.
+"""Conformal prediction: intervals and label sets from the scores of held-out samples.
 
 If a new sample and the n calibration samples are exchangeable, the rank of its score among all n + 1 is uniform. The
 ``ceil((1 - alpha) (n + 1))``-th smallest calibration score is therefore exceeded with probability at most alpha,
@@ -32,9 +32,9 @@ class Scores:
     Attributes
     ----------
     values : ndarray of shape (m,)
-        Increasing. All scores if they are few; otherwise some, by rank, dense in both tails.
+        Increasing. All scores, or if there are many a subset of the ranks that is dense in both tails.
     ranks : ndarray of shape (m,)
-        Number of samples, by weight, with a score of at most each value; the last is the number of all.
+        Weighted number of samples with a score of at most each value; the last is the total.
     """
 
     values: Float64Array
@@ -89,7 +89,7 @@ def counted(weight: FloatArray | None, repeats: IntArray | None = None) -> Float
     weight : ndarray of shape (n,) or None
         Sample weights.
     repeats : ndarray of shape (n,), optional
-        How often each entry's sample is among the n; together they count once.
+        How often each sample occurs among the n entries; repeated entries count as one sample.
     """
     if repeats is not None and (repeats > 1).any():
         weight = (1.0 if weight is None else weight) / repeats
@@ -147,7 +147,7 @@ class Outputs:
     quantiles : sequence of float
         The quantile that each output estimates.
     symmetric : bool
-        Whether intervals are symmetric around the prediction; otherwise, each tail has half of the error.
+        Whether intervals are symmetric around the prediction; otherwise each tail has half of the error probability.
     """
 
     values: FloatArray
@@ -156,12 +156,12 @@ class Outputs:
 
     @property
     def centre(self) -> FloatArray:
-        """The middle of the interval between the outer quantiles, of shape (n,); the prediction if it is one."""
+        """Midpoint of the outer quantiles, of shape (n,); the prediction itself if there is only one output."""
         return np.asarray((self.values[0] + self.values[-1]) / 2)
 
     @property
     def driver(self) -> FloatArray:
-        """What the local scale depends on: the distance of the outer quantiles, of shape (n,), or the prediction."""
+        """Argument of the local scale, of shape (n,): the distance of the outer quantiles, or the prediction."""
         return self.values[0] if len(self.values) == 1 else np.asarray(self.values[-1] - self.values[0])
 
     def take(self, samples: BoolArray) -> Outputs:
@@ -171,7 +171,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Intervals:
-    """What prediction intervals need besides the predictions.
+    """Calibration state of prediction intervals.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class Intervals:
         scale: LocalScale | None,
         unit: FloatArray | float = 1.0,
     ) -> Intervals:
-        """Sort the residuals of samples, whose local scale is the unit."""
+        """Sort the residuals of samples, divided by their local scale."""
         residuals = (y - outputs.centre) / unit
         centred = Scores.of(np.abs(residuals) if outputs.symmetric else residuals, weight)
         several = len(outputs.values) > 1
@@ -231,7 +231,7 @@ class Intervals:
 
 
 def checked_coverage(coverage: float | Sequence[float]) -> list[float]:
-    """Return the coverages asked for, each in (0, 1)."""
+    """Return the requested coverages, each in (0, 1)."""
     given: list[float] = [coverage] if isinstance(coverage, int | float) else list(coverage)
     if not given or not all(isinstance(c, Real) and not isinstance(c, bool) and 0 < c < 1 for c in given):
         raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1, such as 0.9, or a list of these.")
@@ -240,7 +240,7 @@ def checked_coverage(coverage: float | Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class LabelSets:
-    """What label sets need besides the probabilities.
+    """Calibration state of label sets.
 
     Attributes
     ----------
@@ -292,4 +292,4 @@ def label_scores(probabilities: FloatArray, method: SetMethod) -> Float64Array:
 
 
 Conformal = Intervals | LabelSets
-"""What a fitted model needs for intervals or label sets."""
+"""Calibration state of a fitted model."""

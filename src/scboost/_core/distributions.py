@@ -216,7 +216,7 @@ _CRPS: dict[str, Callable[[PredictedDistribution, FloatArray], Float64Array]] = 
 
 
 def predicted(loss: DistributionLoss, raw: FloatArray) -> PredictedDistribution:
-    """Return the distributions that raw scores of shape (2, n) are the parameters of."""
+    """Return the distributions whose parameters are raw scores of shape (2, n)."""
     from scipy import stats  # which takes long to import
 
     first, second = raw
@@ -236,9 +236,9 @@ def predicted(loss: DistributionLoss, raw: FloatArray) -> PredictedDistribution:
 def out_of_fold_correction(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss
 ) -> tuple[list[float], list[float]]:
-    """Return the factor of the trees and the shift of each parameter that minimise the loss of held-out samples.
+    """Return the factor of the trees and the shift of each parameter that minimize the loss of held-out samples.
 
-    A model that has seen a sample underestimates its distance from the location, and so its scale.
+    On its training samples a model underestimates the residuals, and so the scale.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Arguments of other boosting libraries, and what does the same here: for error messages and for the documentation."""
+"""Arguments of other boosting libraries and their equivalents here, for error messages and for the documentation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Foreign(NamedTuple):
     libraries : str
         Which libraries have it.
     here : str
-        What does the same here, or that nothing does.
+        The equivalent here, or that there is none.
     """
 
     names: tuple[str, ...]
@@ -55,7 +55,9 @@ FOREIGN = (
         "max_delta_step max_leaf_output", "XL", "there is none; reg_lambda and min_child_weight damp leaf values."
     ),
     _foreign("bagging_fraction", "L", "use subsample."),
-    _foreign("bagging_freq subsample_freq", "L", "leave it out: with subsample below 1 every round draws anew."),
+    _foreign(
+        "bagging_freq subsample_freq", "L", "leave it out: with subsample below 1, samples are drawn in every round."
+    ),
     _foreign(
         "bagging_temperature bootstrap_type sampling_method mvs_reg sampling_unit sampling_frequency",
         "XC",
@@ -73,7 +75,11 @@ FOREIGN = (
         "C",
         "there is none; see max_bin.",
     ),
-    _foreign("random_strength", "C", "use exploration, the size of the noise under which a tree is chosen."),
+    _foreign(
+        "random_strength",
+        "C",
+        "use exploration, the standard deviation of the noise added to the gradient when splits are chosen.",
+    ),
     _foreign(
         "random_score_type langevin diffusion_temperature posterior_sampling model_shrink_rate model_shrink_mode",
         "C",
@@ -105,7 +111,7 @@ FOREIGN = (
     _foreign("col_sample", "N", "use colsample_bytree."),
     _foreign("Y Y_val", "N", "use y and y_val= in fit."),
     _foreign("val_sample_weight", "N", "use sample_weight_val= in fit."),
-    _foreign("train_loss_monitor val_loss_monitor", "N", "use early_stopping_metric, a function of the estimator."),
+    _foreign("train_loss_monitor val_loss_monitor", "N", "use early_stopping_metric, a scorer of scikit-learn."),
     _foreign(
         "lambdarank_truncation_level lambdarank_num_pair_per_sample",
         "XL",
@@ -116,7 +122,7 @@ FOREIGN = (
         "early_stopping_rounds early_stopping_round od_wait od_pval od_type",
         "XLC",
         "use early_stopping=True, n_iter_no_change=50 in the constructor, and X_val=, y_val= in fit; with "
-        "n_estimators='auto', the default, the number of rounds is chosen without them, too.",
+        "n_estimators='auto', the default, no validation set is needed.",
     ),
     _foreign(
         "eval_metric metric custom_metric custom_loss scoring",
@@ -140,7 +146,9 @@ FOREIGN = (
     _foreign("is_unbalance auto_class_weights", "LC", "use class_weight='balanced' of SCBoostClassifier."),
     _foreign("class_weights", "C", "use class_weight={label: weight, ...} of SCBoostClassifier."),
     _foreign(
-        "tree_method booster boosting_type boosting", "XLC", "leave it out: trees are XGBoost's 'hist' trees, always."
+        "tree_method booster boosting_type boosting",
+        "XLC",
+        "leave it out: trees are always histogram trees; see engine.",
     ),
     _foreign("grow_policy", "XC", "use tree_shape."),
     _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
@@ -149,9 +157,11 @@ FOREIGN = (
     _foreign(
         "base_margin base_margin_eval_set init_score baseline",
         "XLC",
-        "there is none: every sample starts at the same score; see init.",
+        "there is none: every sample starts at the same raw score; see init.",
     ),
-    _foreign("missing nan_mode", "XC", "leave it out: NaN is missing, on the better side of each split."),
+    _foreign(
+        "missing nan_mode", "XC", "leave it out: NaN is missing, and each split learns a default direction for it."
+    ),
     _foreign(
         "enable_categorical cat_features categorical_feature categorical_features feature_types",
         "XLCS",
@@ -164,19 +174,19 @@ FOREIGN = (
         "simple_ctr combinations_ctr per_feature_ctr ctr_description ctr_target_border_count ctr_history_unit has_time "
         "fold_permutation_block fold_len_multiplier approx_on_full_history model_size_reg",
         "C",
-        "there is none: categories are split without statistics of the target; see categorical_splits.",
+        "there is none: categories are not encoded by target statistics; see categorical_splits.",
     ),
     _foreign(
         "text_features tokenizers dictionaries feature_calcers text_processing embedding_features graph",
         "C",
-        "there is none: turn texts, embeddings and graphs into columns of numbers first.",
+        "there is none: convert texts, embeddings and graphs to numeric features first.",
     ),
     _foreign("feature_name feature_names feature_weights", "XLC", "give X as a table with named columns."),
-    _foreign("ignored_features column_description", "C", "give X without the columns that are not to be used."),
+    _foreign("ignored_features column_description", "C", "drop these columns from X."),
     _foreign("monotonic_cst", "S", "use monotone_constraints."),
     _foreign("interaction_cst", "S", "use interaction_constraints."),
     _foreign("random_seed seed", "XLC", "use random_state."),
-    _foreign("nthread num_threads thread_count", "XLC", "use n_jobs; None means all threads."),
+    _foreign("nthread num_threads thread_count", "XLC", "use n_jobs; -1 means all cores."),
     _foreign(
         "verbosity silent verbose_eval logging_level metric_period",
         "XLC",
@@ -187,7 +197,9 @@ FOREIGN = (
         "XLC",
         "use device, which is handed to XGBoost: 'cuda' or 'cuda:0'. Only 'cpu' is covered by tests.",
     ),
-    _foreign("importance_type", "XL", "leave it out: feature_importances_ is the share of each column in the gain."),
+    _foreign(
+        "importance_type", "XL", "leave it out: feature_importances_ is the share of each feature in the total gain."
+    ),
     _foreign("xgb_model", "X", "use init_model= in fit, a model or the file of one."),
     _foreign(
         "extra_trees linear_tree path_smooth leaf_estimation_method leaf_estimation_iterations "
@@ -206,7 +218,7 @@ FOREIGN = (
     ),
     _foreign("callback", "C", "use callbacks, a list."),
     _foreign("save_snapshot snapshot_file snapshot_interval", "C", "use callbacks=[scboost.Checkpoint(path)]."),
-    _foreign("train_dir allow_writing_files", "C", "leave it out: nothing is written unless you ask; see Checkpoint."),
+    _foreign("train_dir allow_writing_files", "C", "leave it out: nothing is written by default; see Checkpoint."),
     _foreign("plot plot_file", "C", "there is none; plot training_log_ after the fit."),
 )
 """The table, in the order of the documentation."""
@@ -254,7 +266,9 @@ PREDICT = (
     _foreign("pred_leaf", "XL", "use apply(X)."),
     _foreign("base_margin", "X", "there is none: add the margin to decision_function(X)."),
     _foreign(
-        "validate_features predict_disable_shape_check", "XL", "leave it out: names and number are always checked."
+        "validate_features predict_disable_shape_check",
+        "XL",
+        "leave it out: feature names and their number are always checked.",
     ),
 )
 """Arguments of other libraries' ``predict``."""
@@ -282,7 +296,7 @@ METRICS = {
     "l1": "neg_mean_absolute_error",
     "mape": "neg_mean_absolute_percentage_error",
 }
-"""Names of metrics in other libraries, in lower case, and the scorer of scikit-learn that orders models the same."""
+"""Names of metrics in other libraries, in lower case, and the scikit-learn scorer with the same order of models."""
 
 
 def scorer_name(metric: str, n_classes: int | None) -> str:
@@ -300,7 +314,7 @@ def scorer_name(metric: str, n_classes: int | None) -> str:
 
 
 def attribute_advice(name: str) -> str | None:
-    """Say what to use in place of an attribute of another library; None if it is none."""
+    """Return what to use in place of an attribute of another library; None if the name is not one."""
     return _advice_from(ATTRIBUTES, name, "attribute")
 
 
@@ -316,14 +330,14 @@ LIBRARIES = {"X": "XGBoost", "L": "LightGBM", "C": "CatBoost", "S": "scikit-lear
 
 
 def advice(name: str, known: list[str], table: tuple[Foreign, ...] = FOREIGN) -> str:
-    """Say what to write in place of an argument that does not exist.
+    """Return what to write in place of an argument that does not exist.
 
     Parameters
     ----------
     name : str
         The argument.
     known : list of str
-        Arguments that would be right in its place.
+        Valid arguments.
     table : tuple of Foreign
         Arguments of other libraries.
     """
@@ -341,7 +355,7 @@ def spelled(letters: str) -> str:
 
 
 def explains_foreign_arguments(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a constructor or a method so that unknown keywords are answered with what to write instead."""
+    """Decorate a constructor or a method: errors about unknown keyword arguments suggest a replacement."""
     known = [
         name
         for name, parameter in inspect.signature(method).parameters.items()

@@ -24,7 +24,7 @@ def newton_steps(sums: FloatArray, l2: float, l1: float = 0.0) -> FloatArray:
     sums : ndarray of shape (2, n_leaves)
         Sums of residuals and of Hessians.
     l2, l1 : float
-        Regularization. Leaves without Hessian get 0.
+        Regularization. Leaves whose Hessian is 0 get the value 0.
     """
     G, D = sums
     G, D = G - np.clip(G, -l1, l1) if l1 else G, D + l2
@@ -70,14 +70,14 @@ def leaf_values(
     l1: float,
     context: Context,
 ) -> list[FloatArray]:
-    """Return the step of each leaf that minimises the loss plus ``l2 s^2 / 2 + l1 |s|``, for every output.
+    """Return the step of each leaf that minimizes the loss plus ``l2 s^2 / 2 + l1 |s|``, for every output.
 
     Parameters
     ----------
     leaves : sequence of (ndarray of shape (n,), int)
         Leaf of each sample and number of leaves, for every output.
     loss : Loss
-        The loss. Where it offers neither a line search nor a quantile, the steps are Newton steps.
+        The loss. Without a line search or a quantile, the steps are Newton steps.
     y : ndarray of shape (n,)
         Target.
     raw, r, hessian : ndarray of shape (K, n)

@@ -39,11 +39,11 @@ def out_of_fold_conformal(
     loss : Loss
         The loss.
     weights : Weights or None
-        Weights of the rounds, learnt out of fold.
+        Weights of the rounds, learned out of fold.
     factor : float
-        Factor of all trees, learnt out of fold.
+        Factor of all trees, estimated out of fold.
     shift : ndarray of shape (n_outputs,)
-        Shift of the raw scores, learnt out of fold.
+        Shift of the raw scores, estimated out of fold.
     """
     raw = [factor * added + start + shift[:, None] for start, added in _raw_scores(models, folds, weights)]
     scores = np.concatenate(raw, axis=1)
@@ -80,7 +80,7 @@ def _raw_scores(models: FoldModels, folds: Folds, weights: Weights | None) -> li
 
 
 def _intervals(loss: Loss, scores: FloatArray, y: FloatArray, weight: FloatArray | None, fold: IntArray) -> Intervals:
-    """Sort residuals in units of a local scale; that of a sample is learnt on the samples of other folds."""
+    """Sort residuals in units of a local scale, which is estimated on the other folds."""
     outputs, y = regression_outputs(loss, scores), y.astype(np.float64)
     residuals, driver = y - outputs.centre, outputs.driver
     scale = LocalScale.of(driver, residuals, weight)
@@ -104,8 +104,8 @@ def calibrated(
 ) -> Conformal:
     """Return the conformal state that a calibration set gives.
 
-    A local scale that the model has stays as it is: it does not depend on the calibration set. Otherwise some of the
-    calibration samples determine it, and the others are used for the scores, so that the guarantee is exact.
+    A local scale of the model is kept: it does not depend on the calibration set. Otherwise it is estimated on some of
+    the calibration samples and the scores on the others, so that the coverage guarantee is exact.
 
     Parameters
     ----------
@@ -142,6 +142,6 @@ def regression_outputs(loss: Loss, scores: FloatArray) -> Outputs:
     predictions = loss.link.inverse(np.asarray(scores, dtype=np.float64))
     values = predictions[None] if predictions.ndim == 1 else predictions.T
     quantiles = [loss.output(k).residual_quantile for k in range(loss.n_outputs)]
-    # A mean or a median on the scale of y has errors on both sides; other predictions have not.
+    # Errors of a mean or a median on the scale of y lie on both sides; those of other predictions need not.
     symmetric = loss.n_outputs == 1 and loss.link == IDENTITY
     return Outputs(values, [0.5 if q is None else q for q in quantiles], symmetric)

@@ -11,7 +11,7 @@ from scboost._engine.interface import Regressor
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters that the estimators share, checked one by one; see their documentation there."""
+    """Parameters that the estimators share, each already validated; documented at the estimators."""
 
     preset: Literal["default", "fast", "best"]
     n_estimators: int | Literal["auto"]
@@ -69,7 +69,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Request:
-    """What is known of a fit besides its parameters before any data are read.
+    """Facts about a fit besides its parameters, known before any data are read.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Request:
     in_batches : bool
         Whether the training set is given in batches.
     n_workers : int
-        Number of workers that share the fit.
+        Number of workers of a distributed fit.
     supports_weighting : bool
         Whether tree weights can be learned with the loss.
     """

@@ -7,7 +7,7 @@ import numpy as np
 from scboost._arrays import FloatArray, IntArray
 
 ALL = 1 << 30
-"""Number of documents that stands for all of a query."""
+"""Number of documents that means all documents of a query."""
 
 
 def gains(relevance: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""All rules about combinations of parameters: what is legal one by one but not together."""
+"""Checks of combinations of parameters that are valid on their own but not together."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from scboost._core.spec import Strategy
 
 
 def check_parameters(p: Parameters) -> None:
-    """Reject parameters that contradict each other, whatever the data are."""
+    """Reject combinations of parameters that are invalid for any data."""
     leaves_unlimited = p.max_leaves is None or (p.max_leaves == "auto" and p.tree_shape not in {"auto", "leaf-wise"})
     if p.max_depth is None and leaves_unlimited:
-        raise ValueError(f"max_depth=None and max_leaves={p.max_leaves} leave trees without limit; set at least one.")
+        raise ValueError(
+            f"max_depth=None and max_leaves={p.max_leaves} do not limit the size of trees; set at least one."
+        )
     for callback in p.callbacks or ():
         if not callable(callback):
             raise TypeError(
@@ -37,8 +39,8 @@ def check_parameters(p: Parameters) -> None:
 
 
 def _check_compression(p: Parameters) -> None:
-    """Reject what a fit that ends in a compressed model does not support."""
-    constrained = "the small trees would not obey it"
+    """Reject parameters that cannot be combined with ``max_trees``."""
+    constrained = "the compressed trees would not satisfy the constraints"
     problems = {
         "warm_start": p.warm_start and "a compressed model cannot be continued",
         "monotone_constraints": p.monotone_constraints is not None and constrained,
@@ -49,10 +51,10 @@ def _check_compression(p: Parameters) -> None:
 
 
 def _check_learner(p: Parameters) -> None:
-    """Reject what a scikit-learn regressor as the learner does not support."""
+    """Reject parameters that cannot be combined with ``estimator``."""
     is_tree = hasattr(p.estimator, "apply") and not hasattr(p.estimator, "n_estimators")
     if p.leaf_rule == "newton" and not is_tree:
-        raise ValueError(f"leaf_rule='newton' needs one tree as estimator, got {p.estimator!r}; use leaf_rule='mean'.")
+        raise ValueError(f"leaf_rule='newton' needs a tree as estimator, got {p.estimator!r}; use leaf_rule='mean'.")
     if p.monotone_constraints is not None or p.interaction_constraints is not None:
         raise ValueError("monotone_constraints and interaction_constraints need estimator=None.")
     for name in ("colsample_bytree", "colsample_bylevel", "colsample_bynode"):
@@ -65,7 +67,7 @@ def _check_learner(p: Parameters) -> None:
 
 
 def check_request(p: Parameters, request: Request, strategy: Strategy) -> None:
-    """Reject what the arguments of ``fit`` do not allow, before any data are read."""
+    """Reject invalid combinations of parameters and arguments of ``fit``, before any data are read."""
     if request.n_workers > 1:
         check_distributed(p)
     if request.in_batches:
@@ -79,10 +81,10 @@ def check_request(p: Parameters, request: Request, strategy: Strategy) -> None:
     if isinstance(p.cv, str) and p.cv != "auto":
         raise ValueError(f"cv must be 'auto', a number of folds, a splitter or a list of (train, test), got {p.cv!r}.")
     if request.has_groups and isinstance(p.cv, str | Integral):
-        raise ValueError(f"groups need a splitter that knows them, such as GroupKFold, got cv={p.cv!r}.")
+        raise ValueError(f"groups need a splitter that uses them, such as GroupKFold, got cv={p.cv!r}.")
     if request.has_base and (p.warm_start or strategy.grows_folds or p.callbacks):
         raise ValueError(
-            "init_model adds rounds to a finished model: give n_estimators as a number (or X_val, y_val), without "
+            "init_model adds rounds to a fitted model: set n_estimators to a number (or pass X_val, y_val), without "
             "warm_start, fold models and callbacks."
         )
     if p.early_stopping_metric is not None and strategy.early_stopping is None and not strategy.selects_rounds:
@@ -109,16 +111,16 @@ def _metric_without_use(p: Parameters) -> str:
 
 
 def check_metric_is_used(p: Parameters) -> None:
-    """Reject a metric where the samples are too few to select the number of rounds."""
+    """Reject ``early_stopping_metric`` if there are too few samples to select the number of rounds."""
     if p.early_stopping_metric is not None:
         raise ValueError(_metric_without_use(p))
 
 
 def _check_folds(p: Parameters, request: Request, strategy: Strategy) -> None:
-    """Reject what contradicts fold models."""
+    """Reject parameters that cannot be combined with fold models."""
     several = f"weighting_data={p.weighting_data!r} grows several models; use weighting_data='holdout'."
     if p.warm_start:
-        reason = several if strategy.weights_folds else "n_estimators='auto' selects it; give a number."
+        reason = several if strategy.weights_folds else "n_estimators='auto' selects it; set n_estimators to a number."
         raise ValueError("warm_start=True continues one model with a given number of rounds, but " + reason)
     if p.early_stopping:
         raise ValueError(
@@ -132,19 +134,19 @@ def _check_folds(p: Parameters, request: Request, strategy: Strategy) -> None:
 
 
 def check_distributed(p: Parameters) -> None:
-    """Reject what a fit on several workers does not support."""
+    """Reject parameters that a distributed fit does not support."""
     problems = {
-        "estimator": p.estimator is not None and "only XGBoost's trees are grown by several workers",
+        "estimator": p.estimator is not None and "distributed fits support trees only",
         "early_stopping_metric": p.early_stopping_metric is not None
         and "a scorer needs all samples at once; leave it out to stop on the loss",
-        "cv": not isinstance(p.cv, str | Integral) and "splitters count the rows of one table; give a number",
+        "cv": not isinstance(p.cv, str | Integral) and "splitters need all samples in one table; set cv to an integer",
         "max_trees": p.max_trees is not None and "compress the fitted model: model.compress(X)",
     }
     _refuse(p, problems, "several workers")
 
 
 def check_several_targets(p: Parameters, n_targets: int, *, has_missing: bool, distributed: bool) -> None:
-    """Reject what a model of several targets does not support."""
+    """Reject parameters that a model of several targets does not support."""
     if distributed:
         raise ValueError(
             f"y has {n_targets} targets, which a fit on several workers does not support; fit one model per target."
@@ -162,24 +164,24 @@ def check_several_targets(p: Parameters, n_targets: int, *, has_missing: bool, d
 
 
 def check_batch_arguments(given: dict[str, Any]) -> None:
-    """Reject arguments of ``fit`` that batches bring along themselves."""
+    """Reject arguments of ``fit`` that the batches contain."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} cannot be given with batches: each of them is (X, y) or (X, y, sample_weight).")
 
 
 def _check_batches(p: Parameters, request: Request) -> None:
-    """Reject what a fit to batches does not support."""
+    """Reject parameters that a fit to batches does not support."""
     weighting = p.weighting is not None
     folds = p.preset == "best" or (weighting and p.weighting_data != "holdout")
-    held_out = not request.has_validation and "batches cannot be held out; give X_val, which may be batches, too"
+    held_out = not request.has_validation and "batches cannot be held out; pass X_val, which may be batches as well"
     problems = {
-        "estimator": p.estimator is not None and "only XGBoost's trees are grown on samples that are not in memory",
+        "estimator": p.estimator is not None and "only XGBoost grows trees on data that are not in memory",
         "preset" if p.preset == "best" else "weighting_data": folds
-        and "the contribution of every tree to every sample would have to be in memory",
+        and "it needs the contribution of every tree to every sample in memory",
         "early_stopping": p.early_stopping and held_out,
         "weighting": weighting and held_out,
-        "cv": not isinstance(p.cv, str | Integral) and "splitters count the rows of one table; give a number",
+        "cv": not isinstance(p.cv, str | Integral) and "splitters need all samples in one table; set cv to an integer",
         "max_trees": p.max_trees is not None and "compress the fitted model on a sample: model.compress(X)",
     }
     _refuse(p, problems, "a fit to batches")

@@ -33,7 +33,7 @@ class Weighting:
     method : {"simplex", "nonnegative"}
         The set of weights.
     source : {"holdout", "out_of_fold", "fold_average"}
-        Where the held-out samples come from, and which models are kept.
+        Source of the held-out samples, and which models are kept.
     covariance_penalty, ridge : float
         Strength of the two penalties.
     """
@@ -53,11 +53,11 @@ class Strategy:
     n_rounds : int
         Maximum number of rounds of a model.
     n_rounds_given : int or None
-        Number of rounds over which a model on all samples spreads the steps of the selected rounds, if it is given.
+        Number of rounds of the model on all samples, if it is given; the learning rate is scaled accordingly.
     fast : bool
         Whether the number of rounds is that of ``preset="fast"``.
     open_rounds : bool
-        Whether the number of rounds follows from the data.
+        Whether the number of rounds is determined by the data.
     selects_rounds : bool
         Whether the number of rounds is selected by cross-validation.
     early_stopping : EarlyStopping or None
@@ -135,7 +135,7 @@ def _weighting(p: Parameters) -> Weighting | None:
 
 
 def _rescales_rounds(p: Parameters, request: Request, weighting: Weighting | None) -> bool:
-    """Whether many rounds were asked for and cross-validation determines how far they go together."""
+    """Whether ``n_estimators`` is large and given, so that cross-validation selects the learning rate."""
     return (
         p.n_estimators != "auto"
         and int(p.n_estimators) >= autotune.ROUNDS_TO_SELECT_RATE
@@ -149,7 +149,7 @@ def _rescales_rounds(p: Parameters, request: Request, weighting: Weighting | Non
 
 @dataclass(frozen=True)
 class Facts:
-    """What the resolution of "auto" needs to know of the data.
+    """Facts about the data that determine the values of "auto".
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class Facts:
     total_weight : float
         Sum of the sample weights.
     effective_size : float
-        Number of samples, where a weight counts as that many; at least their number.
+        The larger of the number of samples and the sum of their weights.
     max_categories : int
         Number of categories of the feature with the most.
     rarest_class : float
@@ -181,13 +181,13 @@ class RoundSelection:
     stopping : EarlyStopping
         When fold models stop.
     speedup : int
-        How many rounds of the model one round of a fold model stands for, at a learning rate as many times as large.
+        Ratio of the learning rate of fold models to that of the final model, and of the numbers of rounds.
     selects_features : bool
         Whether feature subsets are tried.
     candidates : tuple of Candidate
-        Options that compete, in the order of their cost.
+        Candidate options, in the order of their cost.
     scales_rate : bool
-        Whether the learning rate may follow from what is selected.
+        Whether the learning rate may be derived from the selected number of rounds.
     """
 
     stopping: EarlyStopping
@@ -260,8 +260,8 @@ class FitSpec:
     def fold_rounds(self) -> int:
         """Maximum number of rounds of a fold model.
 
-        Where the learning rate is free, fold models may go further than the model on all samples, which then takes
-        larger steps.
+        If the learning rate is "auto", fold models may run more rounds than the model on all samples, which then has a
+        larger learning rate.
         """
         if self.selection is None:
             return self.strategy.n_rounds
@@ -431,7 +431,9 @@ def _selection(
 ) -> RoundSelection:
     stopping = autotune.selection_stopping(p.n_iter_no_change, p.tol)
     speedup = 1
-    if strategy.weighting is None or strategy.adds_full_model:  # fold models that are not kept may take larger steps
+    if (
+        strategy.weighting is None or strategy.adds_full_model
+    ):  # fold models that are not kept may have a larger learning rate
         speedup = autotune.selection_speedup(rate, facts.rarest_class)
         stopping = replace(stopping, patience=-(-stopping.patience // speedup))
     by_loss = p.estimator is None and p.early_stopping_metric is None

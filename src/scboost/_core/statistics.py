@@ -111,7 +111,7 @@ def _quantiles_of_workers(
 ) -> FloatArray:
     """Return exact quantiles over the samples of all workers.
 
-    The bits of the answers are found eight at a time from counts of values that begin with the bits known so far.
+    Radix selection: the bits of the quantiles are found eight at a time from counts of values with the same prefix.
     """
     codes = _ordered(values)
     width = codes.dtype.itemsize
@@ -142,7 +142,7 @@ def _quantiles_of_workers(
 
 
 def _ordered(values: FloatArray) -> npt.NDArray[Any]:
-    """Whole numbers in the order of floating-point ones."""
+    """Map floating-point numbers to integers of the same order."""
     unsigned, top = _integers(values.dtype)
     codes: npt.NDArray[Any] = np.ascontiguousarray(values).view(unsigned)
     return np.where(codes & top, ~codes, codes | top)

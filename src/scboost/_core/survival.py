@@ -14,7 +14,7 @@ from scboost._core.selection import FoldModels
 from scboost._data.folds import Folds
 from scboost._data.samples import Samples
 
-_BLOCK = 512  # samples that are compared with each other one by one
+_BLOCK = 512  # up to this many samples are compared pairwise
 _GRID = 100  # times at which a Brier score is computed
 _INNER = (0.05, 0.95)  # quantiles of the event times between which it is integrated
 _SCALES = (1e-3, 1e3)  # range of the scale of log-times
@@ -52,10 +52,10 @@ def cumulative_hazard(
 def baseline_of(
     loss: Loss, bounds: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
 ) -> dict[str, FloatArray]:
-    """Return what turns raw scores into survival functions, estimated from raw scores of shape (1, n).
+    """Return the baseline of survival functions, estimated from raw scores of shape (1, n).
 
-    That is the baseline cumulative hazard of a Cox model, at each event time; or the scale of the log-times of an AFT
-    model, whose event times are kept for reference.
+    For a Cox model, the baseline cumulative hazard at each event time; for an AFT model, the scale of the log-times,
+    and the event times for reference.
     """
     if isinstance(loss, AFTLoss):
         return {"time": event_times(bounds), "scale": np.array([scale_of(type(loss), bounds, raw, sample_weight)])}
@@ -132,7 +132,7 @@ def concordance(bounds: FloatArray, risk: FloatArray, sample_weight: FloatArray 
     """
     lower, upper = bounds.T
     w = np.ones(len(lower)) if sample_weight is None else sample_weight.astype(np.float64)
-    # Others in descending order of their lower bounds; among equal ones, those observed at that very time last.
+    # Others in descending order of their lower bounds; among equal ones, those observed at that time last.
     exact = lower == upper
     others = np.lexsort((exact, -lower))
     first = np.flatnonzero(np.isfinite(upper))

@@ -24,9 +24,9 @@ class Training:
     ensemble : Ensemble
         The learners.
     state : State
-        Where the loop stands.
+        State of the loop.
     settings : Settings
-        Settings of the loop, those of the first round for all rounds.
+        Settings of the loop; fixed after the first round.
     loss, validation_loss : list of float
         Mean loss before each round on the training samples, and after each round on the validation set (minus the
         score, if a metric replaces the loss).
@@ -38,21 +38,21 @@ class Training:
         k, the share of the history's energy in these directions, and the share of the residual's energy that lies in
         their span, each round; means over the outputs.
     stop : Stop
-        Why the loop ended before the number of rounds asked for.
+        Why the loop ended before the requested number of rounds.
     interrupted : bool
-        Whether that was an interrupt from the keyboard.
+        Whether a keyboard interrupt ended it.
     grown : tuple of (weights, intercept) or None
-        Those of the ensemble when the loop ended: what to return to before resuming, if it was re-weighted since.
+        Weights and intercept when the loop ended, restored before resuming if the ensemble was reweighted since.
     shift : list of float
         Shift of the scores of each output, estimated out of fold and applied after the last round; empty for none.
     scale : list of float
         Factor of all learners, estimated out of fold and applied after the last round; empty for 1.
     baseline : mapping of str to ndarray
-        What out-of-fold predictions say about the survival functions of the finished model; empty for other losses.
+        Baseline of the survival functions, estimated from out-of-fold predictions; empty for other losses.
     members : list of int
         Number of rounds of each fold model that is part of the ensemble, at its end; empty if there are none.
     conformal : Intervals, LabelSets or None
-        What out-of-fold predictions say about the errors of the finished model.
+        Conformal state, estimated from out-of-fold predictions.
     options : TreeOptions
         Options of the trees.
     without_scores : bool
@@ -82,7 +82,7 @@ class Training:
     without_scores: bool = False
 
     def record(self, done: Round) -> None:
-        """Add a round's numbers to the log."""
+        """Append the measurements of a round to the log."""
         self.loss.append(done.loss)
         parts = done.projections
         n = len(parts) or 1
@@ -91,17 +91,17 @@ class Training:
         self.energy_removed.append(sum(p.share for p in parts) / n)
 
     def interrupt(self) -> None:
-        """Note an interrupt after the last round."""
+        """Record an interrupt after the last round."""
         self.interrupted, self.stop = True, Stop(StopReason.INTERRUPTED)
 
     def forget_last(self) -> None:
-        """Take the last round's numbers from the log."""
+        """Remove the measurements of the last round from the log."""
         self.last_loss = self.loss[-1]
         for column in (self.loss, self.validation_loss, self.components, self.energy_kept, self.energy_removed):
             del column[-1:]
 
     def log(self) -> dict[str, FloatArray]:
-        """Return the log as columns of equal length, one entry a round; losses are those after the round."""
+        """Return the log as columns of equal length, one entry per round; losses are measured after the round."""
         columns = {
             "round": np.arange(1, len(self.loss) + 1),
             "loss": np.array([*self.loss[1:], self.last_loss][: len(self.loss)]),

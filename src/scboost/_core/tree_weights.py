@@ -56,9 +56,9 @@ def weigh_folds(
 def out_of_fold_shift(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss, communicator: Communicator
 ) -> FloatArray:
-    """Return the shift of each output's scores that makes held-out samples lie on the right side of a quantile.
+    """Return the shift of each output that gives its quantile the nominal coverage of held-out samples.
 
-    Training samples lie closer to their scores than others do.
+    Residuals of training samples are too small for this.
     """
     scores = [
         training.ensemble.intercept[:, None]
@@ -79,7 +79,7 @@ def out_of_fold_shift(
 def out_of_fold_scale(
     samples: Samples, folds: Folds, models: FoldModels, loss: Loss, communicator: Communicator
 ) -> list[float]:
-    """Return the factor of all trees that minimises the loss of held-out samples at the selected round.
+    """Return the factor of all trees that minimizes the loss of held-out samples at the selected round.
 
     Several targets have one factor each.
     """
@@ -131,7 +131,7 @@ def _learn(
 def _gathered(
     A: FloatArray, samples: Samples, start: FloatArray, communicator: Communicator
 ) -> tuple[FloatArray, Samples, FloatArray]:
-    """Return the held-out samples of all workers, on every worker: all solve the same small problem."""
+    """Return the held-out samples of all workers on every worker: each solves the same small problem."""
     size = float(communicator.sum(np.array(float(A.nbytes))))
     if size > _LARGEST_EXCHANGE:
         raise ValueError(

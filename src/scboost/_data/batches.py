@@ -1,4 +1,4 @@
-"""Samples in batches: a fit that never has all of them in memory."""
+"""Training data in batches, for fits on data larger than memory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _VALUES = 1 << 21  # of a batch
 class Batches:
     """Training data that do not fit in memory, passed batch by batch to ``fit`` in place of X, or of X_val.
 
-    The batches are read five times before the first round. Meanwhile and until the end of the fit their bins,
-    about two bytes a value, and the longest vectors are in temporary files.
+    The batches are read five times before the first round. During the fit, histogram bins (about two bytes per value)
+    and long vectors are kept in temporary files.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Batches:
         Called without arguments, returns an iterable of batches: ``(X, y)`` or ``(X, y, sample_weight)``, all of one
         kind, with X a table, an array or a sparse matrix. It must return the same batches in the same order each time.
     folder : str or Path
-        Existing folder for temporary files. All of them are removed when the fit ends, also by an error.
+        Existing folder for temporary files. They are removed when the fit ends, also after an error.
 
     Examples
     --------
@@ -80,15 +80,15 @@ class Batches:
         Parameters
         ----------
         files : str, Path or sequence of these
-            Files, or a folder of files that end in ``.parquet``, in any depth, in the order of their names.
+            Files, or a folder that is searched recursively for files that end in ``.parquet``, sorted by name.
         target : str
             Column of the target.
         weight : str, optional
             Column of the sample weights.
         columns : sequence of str, optional
-            Columns to learn from; all but target and weight by default.
+            Feature columns; all but target and weight by default.
         batch_rows : int, optional
-            Samples per batch; by default as many as hold two million values. Larger batches need more memory, small
+            Samples per batch; by default, batches have two million values. Larger batches need more memory, smaller
             ones more time.
         folder : str or Path
             See :class:`Batches`.
@@ -96,7 +96,7 @@ class Batches:
         Returns
         -------
         Batches
-            To be given to ``fit``.
+            Training data to pass to ``fit``.
         """
         arrow, parquet = _arrow()
         given = [files] if isinstance(files, str | os.PathLike) else files
@@ -120,16 +120,18 @@ class Batches:
 
         def make_batches() -> Iterator[tuple[Any, ...]]:
             for path in paths:
-                with parquet.ParquetFile(path, pre_buffer=False) as file:  # which would read all of it ahead
+                with parquet.ParquetFile(
+                    path, pre_buffer=False
+                ) as file:  # pre-buffering would read the whole file ahead
                     for batch in file.iter_batches(n_rows, columns=[*chosen, *others], use_threads=False):
                         table = arrow.Table.from_batches([batch])
                         yield table.select(chosen), *(table.column(name).to_numpy() for name in others)
-            arrow.default_memory_pool().release_unused()  # Arrow keeps what it has freed, the more the more columns
+            arrow.default_memory_pool().release_unused()  # Arrow's memory pool keeps freed memory
 
         return cls(make_batches, folder=folder)
 
     def __iter__(self) -> Iterator[tuple[int, Any, _Labels, FloatArray | None]]:
-        """Yield the number of a batch, X, y and weights; samples of weight 0 are left out, as everywhere."""
+        """Yield the number of a batch, X, y and weights; samples of weight 0 are left out."""
         weighted: bool | None = None
         for i, batch in enumerate(self._make_batches()):
             if not isinstance(batch, tuple) or len(batch) not in (2, 3):
@@ -149,7 +151,7 @@ class Batches:
                 yield i, X, y, weight
 
     def __array__(self, *_: object, **__: object) -> FloatArray:
-        """Refuse to be one array."""
+        """Raise TypeError: batches cannot be converted to an array."""
         raise TypeError("Batches are training data; predict batch by batch, with arrays or tables as X.")
 
 
@@ -178,7 +180,7 @@ class OpenBatches(Paged):
     batches : Batches
         The samples.
     folder : Path
-        A folder of their own.
+        Empty folder for their temporary files.
     """
 
     def __init__(self, batches: Batches, folder: Path) -> None:
@@ -192,7 +194,7 @@ class OpenBatches(Paged):
         Parameters
         ----------
         rules : InputRules
-            What is accepted.
+            Rules of accepted input.
         like : Encoder or None
             Encoder of a model that is to be continued, whose categories are kept.
         """
@@ -206,7 +208,7 @@ class OpenBatches(Paged):
             if part.n_features != before.n_features:
                 raise ValueError(f"X has {part.n_features} features, the batches before it {before.n_features}.")
             parts[:] = [Encoder.merge([before, part])]
-            # Codes of categories and parts of dates change with the batches that follow; numbers are encoded for good.
+            # Category codes and parts of dates may change with later batches; numbers are encoded only once.
             numeric = [j for j, kind in enumerate(part.kinds) if kind == "number"]
             columns = numeric if len(numeric) < part.n_features and part.kinds else None
             return _Seen(columns, _matrix_checksum(part.encode(X), part, columns))
@@ -225,7 +227,7 @@ class OpenBatches(Paged):
     def _read(self, look: Callable[[Any], _Seen], min_samples: int) -> tuple[_Labels, FloatArray | None]:
         self._seen = []
         targets, weights = [], []
-        same: dict[Any, Any] = {}  # one object for each label: as many as samples would fill the memory
+        same: dict[Any, Any] = {}  # one object per distinct label: one per sample would fill the memory
         for i, X, y, weight in self._batches:
             with _named(i):
                 self._seen.append(replace(look(X), target=_checksum(y)))
@@ -240,29 +242,35 @@ class OpenBatches(Paged):
         return np.concatenate(targets), np.concatenate(weights) if weights else None
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the batches as float matrices, the same ones each time."""
+        """Yield the batches as float matrices; every pass yields the same ones."""
         if self._encoder is None:
             raise ValueError("the batches have not been read yet")
         n = 0
         for n, (i, X, y, _) in enumerate(self._batches, start=1):
             before = self._seen[n - 1] if n <= len(self._seen) else None
             if before is None or _checksum(y) != before.target:
-                raise ValueError(f"Batch {i} differs from the first pass in y; make_batches must repeat itself.")
+                raise ValueError(
+                    f"Batch {i} differs from the first pass in y; make_batches must return the same batches each time."
+                )
             with _named(i):
                 matrix = self._encoder.encode(X)
                 check_size(matrix)
             if _matrix_checksum(matrix, self._encoder, before.columns) != before.samples:
-                raise ValueError(f"Batch {i} differs from an earlier pass in X; make_batches must repeat itself.")
+                raise ValueError(
+                    f"Batch {i} differs from an earlier pass in X; make_batches must return the same batches each time."
+                )
             if before.columns is not None:
                 self._seen[n - 1] = _Seen(None, _matrix_checksum(matrix, self._encoder, None), before.target)
             yield matrix
         if n < len(self._seen):
-            raise ValueError("There are fewer batches than in the first pass; make_batches must repeat itself.")
+            raise ValueError(
+                "There are fewer batches than in the first pass; make_batches must return the same batches each time."
+            )
 
 
 @contextmanager
 def opened(X: Any) -> Iterator[Any]:
-    """Give batches a folder of their own, removed in the end; anything else is handed on as it is."""
+    """Open batches with a temporary folder that is removed at the end; return anything else unchanged."""
     if not isinstance(X, Batches):
         yield materialize(X)
         return
@@ -272,7 +280,7 @@ def opened(X: Any) -> Iterator[Any]:
 
 @contextmanager
 def _named(batch: int) -> Iterator[None]:
-    """Let errors name the batch."""
+    """Add the number of the batch to error messages."""
     try:
         yield
     except (TypeError, ValueError) as error:

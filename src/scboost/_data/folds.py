@@ -38,7 +38,7 @@ def content_folds(
     taken = 0
     for group, rank, n_distinct in _ranked(keys, classes, seed, communicator):
         fold[group] = (rank + taken) % n_folds
-        taken += n_distinct  # a class begins where the one before ended: folds of equal size
+        taken += n_distinct  # classes continue where the previous one ended, so that folds have equal sizes
     return fold
 
 
@@ -47,8 +47,8 @@ def content_sample(
 ) -> npt.NDArray[np.bool_]:
     """Return whether each sample is in a random share of each class's distinct samples, of shape (n,).
 
-    A class of two distinct samples or more has at least one in and one out, a single one is out. The other parameters
-    are those of :func:`content_folds`.
+    Of a class with two or more distinct samples, at least one is in and one is out; a single one is out. The other
+    parameters are those of :func:`content_folds`.
     """
     drawn = np.empty(len(keys), dtype=bool)
     for group, rank, n_distinct in _ranked(keys, classes, seed, communicator):
@@ -108,7 +108,9 @@ def hold_out(
         )
     size = samples.effective_size(context.communicator)
     if min(np.ceil(fraction * size), np.floor((1 - fraction) * size)) < max(n_classes, 1) or min(distinct) < 2:
-        raise ValueError(f"{origin} cannot be held out: these, or those that are left, are too few. {advice}")
+        raise ValueError(
+            f"{origin} cannot be held out: the training or the validation set would be too small. {advice}"
+        )
     held_out = content_sample(
         samples.fold_keys(context), fraction, class_indices(samples, n_classes), seed, context.communicator
     )
@@ -161,11 +163,11 @@ def make_folds(
         n_folds, n_used = min(n_folds, fallback), min(n_used, fallback)
     if smallest < (n_folds if n_used > 1 and all_needed else 2):
         kind = "samples of the rarest class" if n_classes else "samples"
-        raise ValueError(f"cv={n_folds} is more than the {smallest} {kind} that differ from each other.")
+        raise ValueError(f"cv={n_folds} is more than the {smallest} distinct {kind}.")
     keys, classes = samples.fold_keys(context), class_indices(samples, n_classes)
     fold = content_folds(keys, n_folds, classes, seed, context.communicator)
     sizes = context.communicator.sum(np.bincount(fold, minlength=n_folds).astype(np.float64))
-    used = np.flatnonzero(sizes[:n_used])  # with few samples, folds may be empty
+    used = np.flatnonzero(sizes[:n_used])  # folds of few samples may be empty
     return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in used]
 
 

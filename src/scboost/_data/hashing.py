@@ -26,12 +26,12 @@ def row_keys(X: Any, threads: Threads = SERIAL, storage: Storage = IN_MEMORY) ->
     Parameters
     ----------
     X : ndarray, CSR matrix or Paged of shape (n, d)
-        Features, taken in single precision. All NaN count as equal, and so do 0 and -0; what a sparse matrix does not
-        store is NaN.
+        Features, in single precision. All NaN are equal, and so are 0 and -0; entries that a sparse matrix does not
+        store are NaN.
     threads : Threads, optional
         Threads for passes over the samples.
     storage : Storage, optional
-        Where the keys of samples that are not in memory are put.
+        Storage of the keys of samples that are not in memory.
     """
     if isinstance(X, Paged):
         all_keys, done = storage.zeros(X.shape[0], np.uint64), 0
@@ -66,7 +66,7 @@ def _bits(values: FloatArray) -> Keys:
 
 
 def mix64(x: Keys) -> Keys:
-    """Spread every bit of x over all bits (the finaliser of SplitMix64)."""
+    """Spread every bit of x over all bits (the finalizer of SplitMix64)."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -79,7 +79,7 @@ def rank_keys(keys: Keys, mass: FloatArray, communicator: Communicator) -> tuple
     Parameters
     ----------
     keys : ndarray of shape (n,)
-        This worker's keys, without repetition, rising.
+        Distinct keys of this worker, increasing.
     mass : ndarray of shape (n,)
         Weight of each.
     communicator : Communicator
@@ -88,11 +88,11 @@ def rank_keys(keys: Keys, mass: FloatArray, communicator: Communicator) -> tuple
     Returns
     -------
     rank : ndarray of shape (n,)
-        Place of each key among those of all workers.
+        Rank of each key among those of all workers.
     total : ndarray of shape (n,)
         Its weight on all workers.
     first : ndarray of shape (n,)
-        1 on the first worker that has the key, 0 on communicator.
+        1 on the first worker that has the key, 0 on the others.
     """
     prefix = (keys >> np.uint64(52)).astype(np.intp)
     counts = communicator.sum(np.bincount(prefix, minlength=1 << 12).astype(np.float64))

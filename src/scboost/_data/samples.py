@@ -66,7 +66,7 @@ class Samples:
         return int(communicator.sum(np.array(float(len(self)))))
 
     def effective_size(self, communicator: Communicator) -> float:
-        """Return the number of samples of all workers, where a weight counts as that many; at least their number."""
+        """Return the number of samples of all workers, or the sum of their weights if that is larger."""
         return max(self.total_weight(communicator), self.count(communicator))
 
     def keys(self, context: Context) -> Keys:

@@ -13,15 +13,17 @@ from scboost._data.tables import is_missing
 
 
 def check_size(matrix: Any, name: str = "X") -> None:
-    """Refuse numbers that XGBoost's bins cannot hold."""
+    """Reject values that XGBoost's bins cannot represent."""
     values = matrix.data if hasattr(matrix, "indptr") else matrix
     largest = max(
         float(np.fmax.reduce(values, axis=None, initial=0)), -float(np.fmin.reduce(values, axis=None, initial=0))
     )
-    limit = float(np.finfo(np.float32).max) / 2  # XGBoost puts the last bin of a column at twice the largest value
+    limit = (
+        float(np.finfo(np.float32).max) / 2
+    )  # XGBoost places the upper edge of a feature's last bin at twice the largest value
     if largest > limit:
         raise ValueError(
-            f"{name} has a value of size {largest:.3g}; the trees hold numbers up to {limit:.3g}: rescale it."
+            f"{name} has a value of size {largest:.3g}; trees support values up to {limit:.3g}; rescale it."
         )
 
 

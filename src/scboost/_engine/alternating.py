@@ -1,4 +1,4 @@
-"""Engines that take turns: trees of one shape in even rounds, of another in odd ones."""
+"""Alternating engines: trees of one shape in even rounds, of another in odd rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scboost._engine.interface import Engine, Learner, Totals
 
 
 class AlternatingEngine(Engine):
-    """Grows the learners of each round with the engine whose turn it is.
+    """Grows the learners of even and odd rounds with two different engines.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class AlternatingEngine(Engine):
         return self._engines[totals.round % 2].grow(target, hessian, seed, totals)
 
     def fork(self) -> Engine:
-        """Return an engine that starts anew; see :class:`Engine`."""
+        """Return a new engine on the same data; see :class:`Engine`."""
         even, odd = self._engines
         return AlternatingEngine(even.fork(), odd.fork())
 

@@ -1,6 +1,6 @@
 """Fitted ensembles: learners, one weight each, and an intercept.
 
-Scores are ``F(x) = intercept + sum_t w_t h_t(x)``, one sum for each of the K outputs.
+Raw scores are ``F(x) = intercept + sum_t w_t h_t(x)``, one sum for each of the K outputs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Ensemble(ABC):
     Parameters
     ----------
     n_features : int
-        Number of columns.
+        Number of features.
     intercept : ndarray of shape (K,)
-        Constant score of each output.
+        Constant raw score of each output.
 
     Attributes
     ----------
@@ -76,12 +76,12 @@ class Ensemble(ABC):
         self._select((rounds[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel())
 
     def extend(self, other: Ensemble) -> None:
-        """Add the rounds and the intercept of another ensemble of the same kind: the scores add up."""
+        """Add the rounds and the intercept of another ensemble of the same kind: their raw scores add up."""
         self.reweight(np.vstack([self.weights, other.weights]), self.intercept + other.intercept)
         self._extend(other)
 
     def staged(self, X: Any, n_jobs: int = 1) -> Iterator[FloatArray]:
-        """Yield the scores of shape (K, n) after 1, 2, ... rounds."""
+        """Yield the raw scores of shape (K, n) after 1, 2, ... rounds."""
         H = self.contributions(X, n_jobs=n_jobs)
         F = np.repeat(self.intercept[:, None], H.shape[2], axis=1)
         for t in range(self.n_rounds):
@@ -99,27 +99,27 @@ class Ensemble(ABC):
 
     @abstractmethod
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
-        """Scores of shape (K, n)."""
+        """Return the raw scores, of shape (K, n)."""
 
     def prepare(self, X: Any, n_jobs: int = 1) -> Any:
-        """Turn rows into what :meth:`contributions` reads fastest, for repeated calls."""
+        """Convert samples to the form that :meth:`contributions` reads fastest, for repeated calls."""
         del n_jobs
         return X
 
     @abstractmethod
     def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
-        """Unweighted predictions of the learners of rounds ``first`` to ``last``, of shape (rounds, K, n).
+        """Return the unweighted predictions of the learners of rounds ``first`` to ``last``, of shape (rounds, K, n).
 
-        The last is not among them; None for all that follow.
+        ``last`` is excluded; None means all rounds from ``first`` on.
         """
 
     @abstractmethod
     def gains(self) -> FloatArray:
-        """Total gain of each column, of shape (n_features,)."""
+        """Return the total gain of each feature, of shape (n_features,)."""
 
 
 class EstimatorEnsemble(Ensemble):
-    """Fitted scikit-learn regressors, with their leaf values replaced where the leaf rule asks for it."""
+    """Fitted scikit-learn regressors, with their leaf values replaced if the leaf rule recomputes them."""
 
     def __init__(self, n_features: int, intercept: FloatArray) -> None:
         super().__init__(n_features, intercept)
@@ -128,8 +128,8 @@ class EstimatorEnsemble(Ensemble):
 
     def _append(self, learner: Learner) -> None:
         self.estimators.append(learner.model)
-        own = learner.leaf is None or learner.nodes is None
-        self._leaf_values.append(None if own else (learner.nodes, learner.values))  # type: ignore[arg-type]
+        nodes = learner.nodes
+        self._leaf_values.append(None if learner.leaf is None or nodes is None else (nodes, learner.values))
 
     def _extend(self, other: EstimatorEnsemble) -> None:
         self.estimators += other.estimators
@@ -147,7 +147,7 @@ class EstimatorEnsemble(Ensemble):
         return np.asarray(values[np.searchsorted(nodes, self.estimators[i].apply(X))])
 
     def scores(self, X: Any, n_jobs: int = 1) -> FloatArray:
-        """Scores of shape (K, n); see :class:`Ensemble`."""
+        """Return the raw scores, of shape (K, n); see :class:`Ensemble`."""
         del n_jobs
         F = np.repeat(self.intercept[:, None], X.shape[0], axis=1)
         for i, weight in enumerate(self.weights.ravel()):
@@ -156,7 +156,7 @@ class EstimatorEnsemble(Ensemble):
         return F
 
     def contributions(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int = 1) -> FloatArray:
-        """Unweighted predictions of every learner, of shape (rounds, K, n); see :class:`Ensemble`."""
+        """Return the unweighted predictions of the learners, of shape (rounds, K, n); see :class:`Ensemble`."""
         del n_jobs
         K = self.n_outputs
         last = self.n_rounds if last is None else last
@@ -166,7 +166,7 @@ class EstimatorEnsemble(Ensemble):
         return H
 
     def gains(self) -> FloatArray:
-        """Sum of the learners' own importances; see :class:`Ensemble`."""
+        """Return the sum of the feature importances of the learners; see :class:`Ensemble`."""
         total = np.zeros(self.n_features)
         for estimator, weight in zip(self.estimators, self.weights.ravel(), strict=True):
             if weight != 0:

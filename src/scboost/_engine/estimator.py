@@ -21,8 +21,8 @@ class EstimatorEngine(Engine):
     make : callable
         ``make(seed)`` returns an unfitted regressor.
     sample_weighted : bool
-        Whether target and Hessian are to be passed on as a weighted least-squares problem; otherwise the Hessian
-        is constant and the regressor is fitted to the target as it is.
+        Whether target and Hessian define a weighted least-squares problem; otherwise the Hessian is constant and the
+        regressor is fitted to the target itself.
     """
 
     dtype = np.float64
@@ -40,9 +40,11 @@ class EstimatorEngine(Engine):
                 rows = hessian[k] > 0
                 model.fit(self._X[rows], target[k, rows] / hessian[k, rows], sample_weight=hessian[k, rows])
             else:
-                model.fit(self._X, target[k].copy())  # which a learner may keep; the loop overwrites the target
+                model.fit(
+                    self._X, target[k].copy()
+                )  # a copy, because the loop overwrites the target and the learner may keep a reference
             leaves = model.apply(self._X) if hasattr(model, "apply") else None
-            if leaves is not None and leaves.ndim == 1:  # a forest has one leaf for each of its trees
+            if leaves is not None and leaves.ndim == 1:  # a forest returns one leaf per tree
                 nodes, leaf = np.unique(leaves, return_inverse=True)
                 values = np.empty(len(nodes))
                 values[leaf] = model.predict(self._X)

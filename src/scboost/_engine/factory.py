@@ -1,4 +1,4 @@
-"""Which engine grows the trees of a fit."""
+"""Choice and construction of the tree engine of a fit."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 def engine_name(
-    asked: Literal["auto", "native", "xgboost"], *, in_batches: bool, distributed: bool, device: str
+    engine: Literal["auto", "native", "xgboost"], *, in_batches: bool, distributed: bool, device: str
 ) -> EngineName:
     """Return the engine of a fit.
 
     Parameters
     ----------
-    asked : {"auto", "native", "xgboost"}
-        The parameter ``engine``. "native" raises an error where the compiled kernels are not installed or not made for
-        the fit; "auto" takes XGBoost there.
+    engine : {"auto", "native", "xgboost"}
+        The parameter of that name. If the compiled kernels are not installed or do not support the fit, "native" raises
+        an error and "auto" uses XGBoost.
     in_batches : bool
         Whether the training set is given in batches.
     distributed : bool
-        Whether workers of a cluster share the fit; one worker, too, so that its trees are those of several.
+        Whether the fit runs on a cluster, also of a single worker, so that the trees do not depend on their number.
     device : str
         The parameter ``device``.
     """
@@ -49,12 +49,12 @@ def engine_name(
         f"device={device!r}": device != "cpu",
     }
     found = [text for text, holds in obstacles.items() if holds]
-    if asked == "native":
+    if engine == "native":
         if found:
             raise ValueError(f"engine='native' trains in memory on one machine, but {found[0]}; use engine='xgboost'.")
         if not is_available():
             raise ImportError(MISSING)
-    if asked == "xgboost" or found or not is_available():
+    if engine == "xgboost" or found or not is_available():
         return "xgboost"
     return "native"
 
@@ -90,7 +90,7 @@ class EngineSpec:
     make_learner : callable or None
         ``make_learner(seed)`` returns a scikit-learn regressor to use in place of trees.
     weighted_learner : bool
-        Whether that regressor needs sample weights even if the samples have none.
+        Whether the regressor is fitted with sample weights even if the samples have none.
     """
 
     name: EngineName
@@ -113,7 +113,7 @@ class EngineSpec:
 
 
 class EngineFactory:
-    """Makes the engines of a fit; those of the native kernels share binned data.
+    """Creates the engines of a fit; native engines share binned data.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class EngineFactory:
         spec, key = self._spec, (id(X), id(sample_weight))
         n_threads = thread_count(spec.n_threads)
         if self._pool is None and n_threads > 1:
-            self._pool = Pool(n_threads)  # which sleeps where there is too little work for several threads
+            self._pool = Pool(n_threads)  # idle threads sleep if there is too little work
         if key not in self._binned:
             data = binned(
                 X,
@@ -213,7 +213,7 @@ class EngineFactory:
                 sample_weight=sample_weight,
                 pool=self._pool,
             )
-            self._binned[key] = X, sample_weight, data  # alive as long as their ids are used
+            self._binned[key] = X, sample_weight, data  # keep the objects alive while their ids are used as keys
         growth = GrowthOptions(
             grow_policy=shape,
             max_depth=options.max_depth or 0,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scboost._arrays import FloatArray, IntArray
 
 TreeShape = Literal["depth-wise", "leaf-wise", "symmetric", "alternating"]
-"""How trees grow; "alternating" are depth-wise and symmetric trees in turn."""
+"""How trees grow; "alternating" alternates depth-wise and symmetric trees."""
 EngineName = Literal["xgboost", "native"]
 """Engines that grow trees."""
 Tree = dict[str, Any]
@@ -22,7 +22,7 @@ Tree = dict[str, Any]
 
 
 class DeferredTree(Protocol):
-    """A tree that becomes a document when it is needed."""
+    """A tree that is converted to a document on demand."""
 
     def document(self) -> Tree:
         """Return the tree with its leaf values."""
@@ -35,10 +35,20 @@ StoredTree: TypeAlias = "Tree | DeferredTree"
 
 
 def with_values(tree: Tree, nodes: IntArray | None, values: FloatArray) -> Tree:
-    """Return a tree with the values given at its leaf nodes."""
+    """Return a copy of a tree with other values at its leaf nodes."""
     conditions = tree["split_conditions"].copy()
     conditions[nodes] = values
     return {**tree, "split_conditions": conditions}
+
+
+class FittedRegressor(Protocol):
+    """A fitted regressor of any library."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted values of shape (n,)."""
+
+
+LearnerModel: TypeAlias = Tree | FittedRegressor
 
 
 class Learner:
@@ -51,19 +61,21 @@ class Learner:
     values : ndarray
         Value of each leaf as the engine fitted it, of shape (n_leaves,); predictions of the training samples, of
         shape (n,), if the learner has no leaves.
-    model : object
-        What the ensemble keeps: a decoded XGBoost tree, or a fitted regressor.
+    model : Tree, FittedRegressor or None
+        Decoded tree or fitted regressor, which the ensemble keeps; None for a tree that is decoded on demand.
     nodes : ndarray of shape (n_leaves,) or None
         Node index of each leaf in ``model``.
     """
 
-    def __init__(self, leaf: IntArray | None, values: FloatArray, model: Any, nodes: IntArray | None) -> None:
+    def __init__(
+        self, leaf: IntArray | None, values: FloatArray, model: LearnerModel | None, nodes: IntArray | None
+    ) -> None:
         self.leaf, self.values = leaf, values
         self._model, self._nodes = model, nodes
 
     @property
     def model(self) -> Any:
-        """What the ensemble keeps."""
+        """Decoded tree, or fitted regressor of the estimator engine."""
         return self._model
 
     @property
@@ -80,19 +92,16 @@ class Learner:
         return self.values if self.leaf is None else self.values.take(self.leaf)
 
 
-class Regressor(Protocol):
-    """A regressor with scikit-learn's interface, as learner in place of trees."""
+class Regressor(FittedRegressor, Protocol):
+    """A regressor with scikit-learn's interface, used as base learner in place of trees."""
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         """Fit to X, y and, if supported, ``sample_weight``."""
 
-    def predict(self, X: Any) -> Any:
-        """Return the predicted values of shape (n,)."""
-
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """What selection by cross-validation may change about the trees of a model.
+    """Options of trees that may be selected by cross-validation.
 
     Attributes
     ----------
@@ -124,7 +133,7 @@ class Totals:
     hessian : float
         Sum of the Hessians over samples and outputs.
     round : int
-        Number of rounds done, for trees whose shapes alternate.
+        Number of finished rounds, for alternating shapes.
     """
 
     energy: FloatArray
@@ -138,11 +147,11 @@ class Engine(ABC):
     Attributes
     ----------
     dtype : numpy dtype
-        Type of the vectors that go in and come out. Predictions are exact in it.
+        Data type of targets and predictions. Predictions are exact in it.
     uses_seed : bool
-        Whether the seed matters.
+        Whether trees depend on the seed.
     samples_features : bool
-        Whether each round sees other features, so that a round without a split need not be the last.
+        Whether features are sampled in each round, so that a round without a split need not be the last.
     """
 
     dtype: npt.DTypeLike
@@ -156,20 +165,20 @@ class Engine(ABC):
         Parameters
         ----------
         target, hessian : ndarray of shape (K, n)
-            The learner minimises ``sum(hessian * (target / hessian - h)^2)``. Samples left out of a subsample have
+            The learner minimizes ``sum(hessian * (target / hessian - h)^2)``. Samples left out of a subsample have
             both at 0. The engine may overwrite the target.
         seed : int
-            Seed of everything random in this round.
+            Seed of the round.
         totals : Totals
             Sums over the samples of all workers.
         """
 
     def fork(self) -> Engine:
-        """Return an engine that starts anew on the same training matrix."""
+        """Return a new engine on the same training matrix."""
         return self
 
     def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
-        """Make recomputed leaf values obey the engine's constraints.
+        """Project recomputed leaf values onto the constraints of the engine.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What the two estimators share: fit and the fitted model."""
+"""Base class of the estimators: ``fit`` and access to the fitted model."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from scboost.diagnostics import EnsembleReader
 
 if TYPE_CHECKING:
     import xgboost
+    from typing_extensions import Self
 
     from scboost._compress.result import Compressed
     from scboost._core.weighting import Weights
@@ -41,11 +42,10 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
-_Self = TypeVar("_Self", bound="SCBoost")
 
 
 def _checked(fit: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate ``fit``: explain unknown arguments, tell scikit-learn's callbacks, validate parameters one by one."""
+    """Decorate ``fit``: explain unknown arguments, set up scikit-learn's callbacks and validate each parameter."""
     decorated: Callable[_P, _R] = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
     return explains_foreign_arguments(decorated)
 
@@ -56,26 +56,26 @@ class PredictionUncertainty(NamedTuple):
     Attributes
     ----------
     aleatoric, epistemic : ndarray of shape (n_samples,)
-        The part of the data, and that of the model.
+        Uncertainty due to noise in the data, and due to the model.
     """
 
     aleatoric: Float64Array
     epistemic: Float64Array
 
 
-class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[misc]
-    """What the classifier and the regressor share."""
+class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
+    """Base class of the estimators."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
-    # Where the "?" of scikit-learn's HTML representation leads.
+    # Target of the "?" link in scikit-learn's HTML representation.
     _doc_link_module = "scboost"
     _doc_link_template = "https://scboost.github.io/scboost/api/generated/scboost.{estimator_name}.html"
 
-    # The fitted state, all of it.
+    # The only fitted state.
     _model: FittedModel | None = None
     _resumable: Resumable | None = None  # with warm_start=True only
 
-    # Parameters, which the constructors of the subclasses set.
+    # Parameters, set by the constructors of the subclasses.
     preset: Literal["default", "fast", "best"]
     n_estimators: int | Literal["auto"]
     learning_rate: float | Literal["auto"]
@@ -127,7 +127,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             if name != "self":
                 setattr(self, name, value)
 
-    def set_params(self: _Self, **params: Any) -> _Self:  # noqa: PYI019 - typing.Self came with Python 3.11
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn.
 
         Parameters
@@ -143,16 +143,16 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         known = list(self.get_params(deep=False))
         unknown = [name for name in params if name.partition("__")[0] not in known]
         if unknown:
-            said = " ".join(advice(name, known) for name in unknown)
-            raise ValueError(f"Invalid parameter {unknown[0]!r} for estimator {type(self).__name__}. {said}")
+            hints = " ".join(advice(name, known) for name in unknown)
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for estimator {type(self).__name__}. {hints}")
         super().set_params(**params)
         return self
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
     @_checked
-    def fit(  # noqa: PYI019 - typing.Self came with Python 3.11
-        self: _Self,
+    def fit(
+        self,
         X: ArrayLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -162,7 +162,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         sample_weight_val: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         init_model: SCBoost | str | os.PathLike[str] | None = None,
-    ) -> _Self:
+    ) -> Self:
         """Fit the model to a training set.
 
         Parameters
@@ -202,7 +202,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
             any other error, the estimator is unchanged.
         """
         base = None if init_model is None else _fitted(init_model)
-        X, y, X_val, y_val = map(materialize, (X, y, X_val, y_val))  # a stream is read only once
+        X, y, X_val, y_val = map(materialize, (X, y, X_val, y_val))  # a stream can be read only once
         before = self._model, self._resumable
         self._fit_on(SINGLE_PROCESS, FitArguments(X, y, sample_weight, X_val, y_val, sample_weight_val, groups, base))
         if self.max_trees is not None:
@@ -219,7 +219,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self
 
     def __fit_shared__(self, communicator: Communicator, given: FitArguments) -> None:
-        """Fit to the samples of this worker together with other workers, which call this with theirs."""
+        """Fit to the samples of this worker jointly with the other workers, which call this method as well."""
         self._validate_params()
         self._fit_on(communicator, given)
 
@@ -228,14 +228,14 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
     # --- fitted model ----------------------------------------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # type checkers would take any attribute for an existing one
+    if not TYPE_CHECKING:  # hidden from type checkers, which would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Answer attributes of other libraries with what to use instead."""
+            """Raise AttributeError; for attributes of other libraries, with the equivalent here."""
             answer = attribute_advice(name)
             if answer:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {answer}")
-            return object.__getattribute__(self, name)  # which raises the error of the property, or the usual one
+            return object.__getattribute__(self, name)  # raises the error of the property, or the usual one
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._model is not None
@@ -299,7 +299,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
     def max_depth_(self) -> int | None:
         """Largest tree depth in use; None for no limit."""
         if self._fitted.has_other_learners:
-            raise AttributeError("max_depth_ is the depth of XGBoost's trees; this model has estimator=.")
+            raise AttributeError("max_depth_ is the depth of built-in trees; this model has estimator=.")
         return self._fitted.max_depth
 
     @property
@@ -315,7 +315,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
     @property
     def engine_(self) -> EngineName | None:
-        """Engine that grew the trees; None for other learners and where a file does not tell."""
+        """Engine that grew the trees; None for other learners and if a model file does not state it."""
         return self._fitted.engine
 
     @property
@@ -408,11 +408,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._fitted.apply(X, self._n_threads())
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, which :func:`scboost.load_model` and plain XGBoost read.
+        """Write the model to a file that both :func:`scboost.load_model` and XGBoost can read.
 
         The file is a native XGBoost model: ``xgboost.Booster(model_file=path)`` predicts the same margins. Parameters,
-        class labels, categories, weights and dropped rounds are stored in its attributes. It holds no pickle and
-        nothing else that could be executed.
+        class labels, categories, weights and dropped rounds are stored in its attributes. It contains no pickle or
+        other executable content.
 
         Parameters
         ----------
@@ -448,19 +448,19 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
     @overload
     def compress(
-        self: _Self,
+        self,
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
         library: Literal["scboost"] = "scboost",
         **options: Any,
-    ) -> Compressed[_Self]: ...
+    ) -> Compressed[Self]: ...
     @overload
     def compress(
         self, X: ArrayLike, y: ArrayLike | None = None, *, library: Literal["xgboost"], **options: Any
     ) -> Compressed[xgboost.XGBClassifier | xgboost.XGBRegressor]: ...
     def compress(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> Compressed[Any]:
-        """Compress the model into a few trees, with a certificate of how little is lost.
+        """Compress the model into a few trees, with a certificate of its fidelity.
 
         Parameters
         ----------
@@ -489,7 +489,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
         return compress(self, X, y, **options)
 
-    def calibrate(self: _Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> _Self:  # noqa: PYI019
+    def calibrate(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Calibrate prediction intervals or label sets on held-out data.
 
         Required if ``fit`` did not cross-validate (``preset="fast"``, an explicit ``n_estimators``, Dask and Spark, a
@@ -575,20 +575,20 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return self._fitted.shap_values(X, self._n_threads())
 
     def __fitted_model__(self) -> FittedModel:
-        """Return the fitted model, for the modules of this library that take no estimators."""
+        """Return the fitted model, for modules that do not depend on the estimators."""
         return self._fitted
 
-    def __with_fitted_model__(self: _Self, model: FittedModel, resumable: Resumable | None = None) -> _Self:  # noqa: PYI019
-        """Make this a fitted estimator."""
+    def __with_fitted_model__(self, model: FittedModel, resumable: Resumable | None = None) -> Self:
+        """Set the fitted state."""
         self._model, self._resumable = model, resumable
         return self
 
     def __check_parameters__(self) -> None:
-        """Validate the parameters one by one, as ``fit`` does."""
+        """Validate each parameter, as ``fit`` does."""
         self._validate_params()
 
     def __selected_settings__(self) -> list[tuple[str, str, str]]:
-        """Return the settings that the fit determined: name, value and reason."""
+        """Return the settings that were selected automatically: name, value and reason."""
         return selected_settings(self._fitted, self.get_params(deep=False))
 
     def __str__(self) -> str:
@@ -598,7 +598,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return "\n".join([repr(self), *(["selected automatically:", as_text(settings)] if settings else [])])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Return scikit-learn's display, with what was selected below it."""
+        """Return scikit-learn's display, followed by the automatically selected settings."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         if self._model is not None:
             bundle["text/plain"] = str(self)
@@ -616,7 +616,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
     def __resumable__(self) -> Resumable | None:
-        """Return the state of the last fit, if it was kept."""
+        """Return the state of the last fit for resuming, if it was kept."""
         return self._resumable
 
     def __tree_ensemble__(self) -> EnsembleReader:
@@ -635,7 +635,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):  # type: ignore[mi
 
 
 def _fitted(init_model: Any) -> SCBoost:
-    """Return the fitted estimator that was given, or the one of a file."""
+    """Return a fitted estimator, loaded if a path is given."""
     if isinstance(init_model, str | os.PathLike):
         from scboost._estimators.model_file import load_model
 

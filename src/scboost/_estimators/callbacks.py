@@ -1,8 +1,8 @@
-"""Callbacks: who is told of the rounds of a fit.
+"""Callbacks, which are notified of the rounds of a fit.
 
-There is one protocol: a callback is called as ``callback(model)`` after every round of the model that is kept, and a
-true answer stops the fit; if it has a method ``begin``, ``begin(model)`` is called before the first round. Callbacks of
-scikit-learn's own protocol, given to ``set_callbacks``, are told of the same rounds.
+A callback is called as ``callback(model)`` after every round of the final model, and a true return value stops the fit;
+if it has a method ``begin``, ``begin(model)`` is called before the first round. Callbacks of scikit-learn's protocol,
+registered with ``set_callbacks``, are notified of the same rounds.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # the protocol came with scikit-learn 1.9
+except ImportError:  # scikit-learn has the protocol since version 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this scikit-learn has no callbacks."""
+        """Empty: this version of scikit-learn has no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method: this scikit-learn has no callbacks."""
+        """Return the method unchanged: this version of scikit-learn has no callbacks."""
         return method
 
 
 def _check_unchanged(estimator: object, before: dict[str, Any], callback: Callable[[Any], Any]) -> None:
-    """Reject a callback that sets a parameter, which would have no effect on the fit."""
+    """Raise ValueError if a callback has set a parameter: it has no effect during a fit."""
     for name, value in before.items():
         now = getattr(estimator, name)
         if now is not value:
@@ -53,14 +53,13 @@ class RoundObserver(Observer):
     callbacks : sequence of callables
         The user's callbacks.
     tasks : Tasks
-        The rounds as scikit-learn's callbacks see them.
+        The rounds as tasks of scikit-learn's callbacks.
     publish : callable
-        Returns an estimator with the model so far, which can predict; given the training and the number of rounds that
-        was asked for.
+        Returns a fitted estimator with the rounds so far, given the training and the requested number of rounds.
     communicator : Communicator
-        The other workers, for all of which the first one calls the callbacks.
+        The other workers; only the first worker calls the callbacks.
     verbose : bool or None
-        Whether to show progress; None shows it by itself after three seconds.
+        Whether to show progress; None shows it after three seconds.
     """
 
     def __init__(
@@ -76,15 +75,15 @@ class RoundObserver(Observer):
         first = communicator.rank == 0
         self._has_callbacks = bool(callbacks)
         self._callbacks = tuple(callbacks) if first else ()
-        self._shows_log = bool(verbose)  # the same on all workers, which measure the loss together
+        self._shows_log = bool(verbose)  # equal on all workers, which compute the loss jointly
         self._kept = False
         self.n_rounds = 0
         self._progress = Progress(verbose=verbose if first else False)
 
     def begin(self, n_rounds: int, label: str, *, kept: bool) -> None:
-        """Start a phase of the progress; see :class:`Observer`."""
+        """Start a phase of the progress bar; see :class:`Observer`."""
         self._kept = kept
-        self.reads_log = self._shows_log or (kept and (self._has_callbacks or self._tasks.watched))
+        self.reads_log = self._shows_log or (kept and (self._has_callbacks or self._tasks.has_callbacks))
         if kept:
             self.n_rounds = n_rounds
         self._progress.begin(n_rounds, label)
@@ -95,7 +94,7 @@ class RoundObserver(Observer):
             self._tasks.begin_round()
 
     def end_round(self, training: Training, validation_loss: float | None) -> bool:
-        """Report a round; True if a callback asks to stop."""
+        """Notify of the end of a round; return whether a callback stops the fit."""
         sign, metric = (-1, f" {training.metric}") if training.metric else (1, "")
         validation = "" if validation_loss is None else f", validation{metric} {sign * validation_loss:.4f}"
         own = f"loss {training.last_loss:.4f}" if training.loss else "no tree"  # the first of several may have none
@@ -103,7 +102,7 @@ class RoundObserver(Observer):
         if not self._kept:
             return False
         so_far: Any = None
-        if self._callbacks or self._tasks.watched:
+        if self._callbacks or self._tasks.has_callbacks:
             so_far = self._publish(training, self.n_rounds)
         stop = self._tasks.end_round(so_far)
         if self._has_callbacks:
@@ -116,33 +115,33 @@ class RoundObserver(Observer):
         return stop
 
     def end(self) -> None:
-        """Finish a phase of the progress."""
+        """Finish a phase of the progress bar."""
         self._progress.end()
 
     def close(self) -> None:
-        """End the progress."""
+        """Close the progress bar."""
         self._progress.close()
 
     def warn(self, message: str) -> None:
-        """Warn as scikit-learn does of fits that do not converge."""
+        """Issue a ConvergenceWarning."""
         warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
 class Tasks:
-    """The rounds of a fit as tasks of scikit-learn's callback protocol; silent before scikit-learn 1.9.
+    """The rounds of a fit as tasks of scikit-learn's callback protocol; does nothing before scikit-learn 1.9.
 
     Parameters
     ----------
     estimator : estimator
-        Being fitted; callbacks were given to its ``set_callbacks``.
+        Estimator that is being fitted, with callbacks registered by ``set_callbacks``.
     X, y, sample_weight
         As the user gave them.
     max_rounds : int
-        Most rounds that this fit may take.
+        Maximum number of rounds of this fit.
 
     Attributes
     ----------
-    watched : bool
+    has_callbacks : bool
         Whether there is any callback.
     """
 
@@ -152,8 +151,8 @@ class Tasks:
         self._data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self._fit: Any = None
         self._round: Any = None
-        self.watched = bool(getattr(estimator, "_skl_callbacks", ()))
-        if self.watched:
+        self.has_callbacks = bool(getattr(estimator, "_skl_callbacks", ()))
+        if self.has_callbacks:
             self._fit = estimator._init_callback_context(max_subtasks=max_rounds)  # noqa: SLF001 - scikit-learn's interface
             self._fit.call_on_fit_task_begin(**self._data)
 
@@ -164,17 +163,17 @@ class Tasks:
             self._round.call_on_fit_task_begin(**self._data)
 
     def end_round(self, so_far: HasFittedModel) -> bool:
-        """Report a round, with an estimator that has the model so far; True if a callback asks to stop."""
+        """Notify of the end of a round, with the model so far; return whether a callback stops the fit."""
         return self._round is not None and bool(
             self._round.call_on_fit_task_end(**self._data, reconstruction_attributes=lambda: _state(so_far))
         )
 
     def end_fit(self, fitted: HasFittedModel) -> None:
-        """Report the fit, with the fitted estimator."""
+        """Notify of the end of the fit, with the fitted estimator."""
         if self._fit is not None:
             self._fit.call_on_fit_task_end(**self._data, reconstruction_attributes=lambda: _state(fitted))
 
 
 def _state(estimator: HasFittedModel) -> dict[str, Any]:
-    # The loop goes on adding to the ensemble: whoever keeps the reported model must not see it grow.
+    # A copy: the loop keeps adding rounds to the ensemble, and a callback may store the model.
     return {"_model": copy.deepcopy(estimator.__fitted_model__())}

@@ -85,7 +85,7 @@ class Checkpoint:
         try:
             check_loss_parameters(model, parameters)
             write_file(self.path, to_bytes(model, parameters, resumable))
-        except (OSError, ValueError, TypeError) as error:  # a full disk; labels that a file cannot store
+        except (OSError, ValueError, TypeError) as error:  # a full disk, or labels that cannot be stored
             warnings.warn(
                 f"The checkpoint {str(self.path)!r} could not be written after round {estimator.n_estimators_}: "
                 f"{error}. The fit continues; an earlier checkpoint is kept.",
@@ -123,7 +123,7 @@ def estimator_from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool
     model, parameters, resumable = from_bytes(data, loss, other_versions=other_versions)
     with untrusted():
         estimator = make_estimator(model, parameters)
-    # Parameters that a file cannot store have their default values now, and need not be the same any more.
+    # Parameters that a file cannot store have their default values after loading, and are not compared.
     now = estimator.get_params(deep=False)
     kept = {k: v for k, v in resumable.identity.parameters.items() if v == parameter_text(now.get(k))}
     resumable = replace(resumable, identity=replace(resumable.identity, parameters=kept))

@@ -33,7 +33,7 @@ from scboost._runtime.communicator import Communicator, agreed
 
 
 @documented
-class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
+class SCBoostClassifier(ClassifierMixin, SCBoost):
     """Gradient-boosted tree classifier with spectral residual projection.
 
     Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its
@@ -191,10 +191,12 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             if len(y) and not whole:
                 check_classification_targets(y)
             labels = np.unique(y)
-            if whole and len(labels) > len(y) // 2:  # scikit-learn warns, after it has looked for the labels again
+            if (
+                whole and len(labels) > len(y) // 2
+            ):  # avoids a second search for the labels in scikit-learn, and its warning
                 check_classification_targets(y)
             samples = make_samples(X, np.searchsorted(labels, y).astype(np.float32), sample_weight, communicator)
-            # Where samples of weight 0 are left out, a class may be gone.
+            # Leaving out samples of weight 0 may remove a class.
             present = labels if len(samples) == len(y) else labels[np.unique(samples.y).astype(np.intp)]
         classes = _joined_labels(communicator.gather(present))
         if not np.array_equal(classes, labels):
@@ -208,7 +210,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
             )
         if K > 2 and self.monotone_constraints is not None:
             raise ValueError(
-                f"monotone_constraints need two classes, y has {K}: a probability depends on the raw scores of all."
+                f"monotone_constraints need two classes, but y has {K}: each probability depends on all raw scores."
             )
         weights = self._class_weights(samples, classes, communicator)
         return Target(_weighted(samples, weights), LogisticLoss() if K == 2 else SoftmaxLoss(K), classes, weights)
@@ -228,8 +230,8 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         unknown = [key for key in self.class_weight if key not in labels]
         if missing and unknown:
             raise ValueError(
-                f"class_weight has no weight for the labels {missing} of y, but has the keys {unknown}, which are no "
-                "labels; keys must be labels, of the same type. Labels that are left out have weight 1."
+                f"class_weight has no weight for the labels {missing} of y, but has the keys {unknown}, which are not "
+                "labels; keys must be labels of the same type. Omitted labels have weight 1."
             )
         weights = [self.class_weight.get(label, 1.0) for label in labels]
         if not all(isinstance(weight, Real) and 0 < float(weight) < np.inf for weight in weights):
@@ -369,11 +371,11 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
         >>> sets.shape, bool(sets.any(axis=1).all())
         ((150, 3), True)
         """
-        asked = checked_coverage(coverage)
+        coverages = checked_coverage(coverage)
         if method not in get_args(SetMethod):
             raise ValueError(f"method={method!r} must be one of {list(get_args(SetMethod))}.")
         raw = self._raw_scores(X)
-        sets = [self._fitted.label_sets(raw, c, method, by_class=class_conditional) for c in asked]
+        sets = [self._fitted.label_sets(raw, c, method, by_class=class_conditional) for c in coverages]
         return sets[0] if isinstance(coverage, Real) else np.stack(sets, axis=1)
 
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[Float64Array]:
@@ -408,7 +410,7 @@ class SCBoostClassifier(ClassifierMixin, SCBoost):  # type: ignore[misc]
 
 
 def _weighted(samples: Samples, class_weights: FloatArray | None) -> Samples:
-    """Multiply sample weights by those of the classes."""
+    """Multiply sample weights by class weights."""
     if class_weights is None:
         return samples
     weight = class_weights[samples.y.astype(np.intp)]
@@ -416,7 +418,7 @@ def _weighted(samples: Samples, class_weights: FloatArray | None) -> Samples:
 
 
 def _joined_labels(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Labels of all workers, sorted."""
+    """Return the sorted labels of all workers."""
     parts = [part for part in parts if len(part)] or parts[:1]
     kinds = {"number" if part.dtype.kind in "biuf" else part.dtype.kind for part in parts}
     if len(kinds) > 1:

@@ -1,4 +1,4 @@
-"""Compression of fitted models: the function, and what ``max_trees`` does."""
+"""Compression of fitted models: the function ``compress`` and the parameter ``max_trees``."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def compress(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Compressed[Any]:
-    """Compress a fitted model of any library into a few trees, with a certificate of how little is lost.
+    """Compress a fitted model of any library into a few trees, with a certificate of its fidelity.
 
-    The teacher's raw score is a function without noise that can be evaluated anywhere. It is evaluated on the samples
-    and on synthetic samples near them, and a few trees are fitted to it. Each tree is grown on the residual that is
-    orthogonal to all leaves of the trees before it, then the leaf values of all trees are refitted jointly by ridge
-    regression. No tree repeats what the others say.
+    The raw score of the model (the teacher) is a noise-free function, so that it can be evaluated at any point. A few
+    trees (the student) are fitted to it on the samples and on synthetic samples near them. Each tree is grown on the
+    residual orthogonal to all leaves of the previous trees, then the leaf values of all trees are refitted jointly by
+    ridge regression.
 
     Parameters
     ----------
@@ -101,29 +101,29 @@ def compress(
         The teacher: a fitted model of scboost, XGBoost, LightGBM, CatBoost or scikit-learn, any other estimator with
         ``predict_proba``, ``decision_function`` or ``predict``, or a function that returns raw scores (see `link`).
     X : array or table of shape (n_samples, n_features)
-        Samples in the form that the model takes, such as its training samples. Labels are not needed.
+        Samples as expected by the model, such as its training set. Labels are not needed.
     y : array-like of shape (n_samples,), optional
         Labels or targets. Used to report losses, not for fitting.
     max_trees : int, default=20
-        Largest number of trees. With several classes: of trees for each class.
+        Maximum number of trees; per class if there are more than two classes.
     max_leaves : int, default=64
-        Largest number of leaves of a tree. More leaves follow the teacher more closely at equal number of trees.
+        Maximum number of leaves of a tree. More leaves approximate the teacher more closely with as many trees.
     max_bytes : int, "auto" or None, default="auto"
-        Largest size of the model file in UBJSON. To fit, trees get fewer leaves; with less than about 32 leaves, there
-        are fewer trees instead. "auto" is a tenth of the teacher's file, but at least 20,000, for models of scboost,
-        and no limit for others; None is no limit.
+        Maximum size of the model file in UBJSON. To satisfy it, the number of leaves is reduced down to about 32, then
+        the number of trees. "auto" is a tenth of the teacher's file, but at least 20,000, for models of scboost, and no
+        limit for others; None is no limit.
     confidence : float, default=0.95
         Confidence of the bounds in the certificate.
     X_certify, y_certify : optional
-        Samples for the certificate that neither the teacher nor the student has been fitted on. By default, a random
-        part of X is held out, and the certificate is about samples that the teacher may know.
+        Held-out samples for the certificate, not used to fit the teacher. By default, a random part of X is held out
+        from the student; if X is the teacher's training set, the certificate then refers to training samples.
     certify_fraction : float, default=0.1
         Share of X that is held out, if ``X_certify`` is not given.
     X_synthetic : array, table or callable, optional
         Synthetic samples like X, or a function ``X_synthetic(n_samples, rng)`` that draws them, in place of the
-        built-in generator: a sample in which about half of the values are replaced by those of a near neighbour.
+        built-in generator, which replaces about half of the values of a sample by those of a near neighbor.
     n_synthetic : int or "auto", default="auto"
-        Number of synthetic samples; "auto" takes eight for each sample, but at least 20,000 and at most 100,000.
+        Number of synthetic samples; "auto" is eight per sample, but at least 20,000 and at most 100,000.
     link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
         How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").
@@ -176,7 +176,7 @@ def compress(
 def _estimator(
     teacher: object, found: Compressed[FittedModel], params: dict[str, Any]
 ) -> SCBoostClassifier | SCBoostRegressor:
-    """Return the estimator of a compressed model; a regressor has the loss of its teacher."""
+    """Return the estimator of a compressed model; a regressor keeps the loss of the teacher."""
     model = found.model
     shape: dict[str, Any] = {"n_estimators": found.n_trees, "max_leaves": found.max_leaves, "max_depth": None}
     if model.classes is not None:
@@ -188,16 +188,16 @@ def _estimator(
 
 
 def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_trees: int) -> FittedModel:
-    """Return the model of a fitted estimator, compressed: what ``max_trees`` does after the fit.
+    """Return the compressed model of a fitted estimator, for the parameter ``max_trees``.
 
     Parameters
     ----------
     estimator : SCBoostClassifier or SCBoostRegressor
-        Fitted; ``max_leaves`` bounds the leaves of the small trees, 64 if it is not a number.
+        Fitted; ``max_leaves`` limits the leaves of the compressed trees, to 64 if it is not a number.
     X : array, sparse matrix or table
-        Its training samples.
+        Training set.
     max_trees : int
-        Largest number of trees.
+        Maximum number of trees.
     """
     n_rounds = estimator.__fitted_model__().n_rounds
     small = compress(
@@ -206,7 +206,9 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
         max_trees=max_trees,
         max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else _LEAVES,
         n_jobs=estimator.n_jobs,
-        random_state=0 if estimator.random_state is None else estimator.random_state,  # fits repeat
+        random_state=0
+        if estimator.random_state is None
+        else estimator.random_state,  # a fixed seed, for reproducible fits
     )
     log = {name: values for name, values in small.curve_arrays().items() if not np.isnan(values).any()}
     certificate = " ".join(str(small.certificate).splitlines())

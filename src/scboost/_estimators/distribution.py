@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
@@ -44,8 +44,8 @@ _DF = 5.0
 
 
 @documented
-class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[misc]
-    """Gradient-boosted trees for distributional regression: they predict a distribution in place of a number.
+class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):
+    """Gradient-boosted trees for distributional regression: they predict a distribution instead of a point.
 
     Both parameters of the distribution depend on the features, so the predicted spread differs between samples. In each
     round, one tree is grown for each parameter on the gradient of the negative log-likelihood, with the Fisher
@@ -156,7 +156,7 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
         if self.df is not None and self.distribution != "student":
             raise ValueError(f"df={self.df!r} needs distribution='student', got distribution={self.distribution!r}.")
         problems = {
-            "monotone_constraints": (p.monotone_constraints is not None, "None: it would also constrain the spread"),
+            "monotone_constraints": (p.monotone_constraints is not None, "None: it would also constrain the scale"),
             "leaf_rule": (p.leaf_rule == "mean", "'newton': parameters have gradients in different units"),
             "init": (p.init == "zero", "'prior': a scale of 1 may be far from that of y"),
         }
@@ -227,9 +227,7 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
             With ``mean()``, ``std()``, ``quantile(q)``, ``interval(coverage)``, ``cdf(y)``, ``logpdf(y)``,
             ``crps(y)`` and ``sample(n_samples, random_state)``; ``scipy`` is the distribution of scipy.stats.
         """
-        loss = self._fitted.loss
-        assert isinstance(loss, DistributionLoss)  # noqa: S101 - for the type checker
-        return predicted(loss, self._raw_scores(X))
+        return predicted(cast("DistributionLoss", self._fitted.loss), self._raw_scores(X))
 
     def staged_predict(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Yield the predicted means after each boosting round.
@@ -248,7 +246,7 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):  # type: ignore[mi
 
 
 def named_distribution_loss(parameters: Mapping[str, Any]) -> DistributionLoss:
-    """Return the loss that ``distribution`` and ``df`` name."""
+    """Return the loss for ``distribution`` and ``df``."""
     name, df = parameters["distribution"], parameters["df"]
     if name == "student":
         return StudentLoss(_DF if df is None else float(df))

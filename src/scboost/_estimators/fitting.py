@@ -1,4 +1,4 @@
-"""What happens in ``fit``: checks, encoding, specification, training, publication of the fitted model."""
+"""The steps of ``fit``: checks, encoding, specification, training, and setting the fitted model."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from scboost._runtime.signals import interrupts_held, interrupts_raised
 from scboost._runtime.storage import IN_MEMORY, Storage
 from scboost._runtime.threads import Threads, thread_count
 
-# Values of X below which one thread is as fast as several, and never waits for a busy core.
+# Size of X below which one thread is as fast as several and does not depend on busy cores.
 _SERIAL_CELLS = 2_000_000
-# Standard deviations of y that a start at zero may be away from its mean.
+# Maximum distance between zero and the mean of y for init='zero', in standard deviations of y.
 _FARTHEST_START = 30.0
 
 
@@ -67,7 +67,7 @@ class FitArguments:
     base : FitMixin or None
         A fitted estimator to continue.
     positions : ndarray of int or None
-        Position in X of each sample as the user counts them, -1 for those of weight 0; None if none was left out.
+        New position of each sample of X, -1 for samples of weight 0; None if none was left out.
     """
 
     X: ArrayLike
@@ -94,7 +94,7 @@ class FitArguments:
 
 
 class FitMixin(ABC):
-    """The fit half of the estimators."""
+    """The part of the estimators that implements ``fit``."""
 
     estimator: Regressor | None
     engine: Literal["auto", "native", "xgboost"]
@@ -125,7 +125,7 @@ class FitMixin(ABC):
     ) -> Target:
         """Return the training samples, with the target as the loss takes it, the loss and the classes.
 
-        ``base`` is the loss of a model to continue, whose parameters are kept where they would depend on the data.
+        ``base`` is the loss of a model to continue; its data-dependent parameters are kept.
         """
 
     @abstractmethod
@@ -144,11 +144,11 @@ class FitMixin(ABC):
         return True
 
     def _target_array(self, y: ArrayLike | None, X: Any, name: str) -> npt.NDArray[Any]:
-        """Return a target that a user gave as an array of the length of X."""
+        """Return the target as an array of the length of X."""
         return target_vector(y, X, name)
 
     def _metric(self, scoring: str | Callable[..., float], target: Target) -> ValidationMetric:
-        """Return the metric of validation sets that a user named."""
+        """Return the metric that replaces the loss on validation sets."""
         return Metric(scoring, target.loss, target.classes)
 
     def _refined_loss(self, spec: FitSpec, data: TrainingData, context: Context) -> Loss | None:
@@ -157,7 +157,7 @@ class FitMixin(ABC):
         return None
 
     def _finished(self, model: FittedModel, samples: Samples, n_threads: int) -> FittedModel:
-        """Add what a model needs besides its trees, computed from the training samples."""
+        """Add the state of a model besides its trees, computed from the training samples."""
         del samples, n_threads
         return model
 
@@ -167,14 +167,14 @@ class FitMixin(ABC):
 
     @abstractmethod
     def __with_fitted_model__(self, model: FittedModel, resumable: Resumable | None = None) -> Any:
-        """Make this a fitted estimator."""
+        """Set the fitted state."""
 
     @abstractmethod
     def __stored_parameters__(self) -> dict[str, Any]:
-        """Return the parameters of the library's own class, which a derived one may not list."""
+        """Return the parameters of the built-in class, also for derived classes that do not list them."""
 
     def _fit_on(self, communicator: Communicator, given: FitArguments) -> None:
-        """Fit to the samples of this worker together with those of other workers."""
+        """Fit to the samples of this worker jointly with the other workers."""
         parameters = Parameters.of(self.__stored_parameters__())
         with opened(given.X_val) as X_val, opened(given.X) as X:
             in_files = isinstance(X, OpenBatches) and not self.warm_start
@@ -187,7 +187,7 @@ class FitMixin(ABC):
                 threads.close()
 
     def _fit(self, given: FitArguments, parameters: Parameters, context: Context) -> None:
-        """Check, encode, specify, train, publish."""
+        """Check, encode, specify, train, and set the fitted model."""
         communicator = context.communicator
         resume = self._resumable if self.warm_start else None
         with agreed(communicator):
@@ -231,8 +231,8 @@ class FitMixin(ABC):
         if resume is not None and identity is not None:
             resume.identity.check_same(identity)
             _check_more_rounds(resume.training, spec.strategy.n_rounds)
-            data.resume = copy.deepcopy(resume.training)  # if this fit fails, the state of the last one is still there
-            if resume.n_rounds != spec.strategy.n_rounds:  # out-of-fold predictions are those of fewer rounds
+            data.resume = copy.deepcopy(resume.training)  # the previous state is kept if this fit fails
+            if resume.n_rounds != spec.strategy.n_rounds:  # out-of-fold predictions are of fewer rounds
                 data.resume.conformal = None
         self._train(given, spec, data, encoder, target, identity, context)
 
@@ -281,10 +281,10 @@ class FitMixin(ABC):
     def _engine_name(self, given: FitArguments, context: Context) -> EngineName:
         """Return the engine of the fit."""
         in_batches = isinstance(given.X, OpenBatches)
-        distributed, asked = not isinstance(context.communicator, SingleProcess), self.engine
-        if asked == "auto" and self.warm_start and self._resumable is not None:  # trees of one kind in one model
-            asked = self._resumable.identity.engine or asked
-        return engine_name(asked, in_batches=in_batches, distributed=distributed, device=self.device)
+        distributed, engine = not isinstance(context.communicator, SingleProcess), self.engine
+        if engine == "auto" and self.warm_start and self._resumable is not None:  # one engine for all trees of a model
+            engine = self._resumable.identity.engine or engine
+        return engine_name(engine, in_batches=in_batches, distributed=distributed, device=self.device)
 
     def _input_rules(self) -> InputRules:
         allowed = self.__sklearn_tags__().input_tags
@@ -293,7 +293,7 @@ class FitMixin(ABC):
     def _given_validation(
         self, given: FitArguments, encoder: Encoder, target: Target, communicator: Communicator
     ) -> Samples | None:
-        """Return the validation set that the user gives."""
+        """Return the validation set that was passed to ``fit``."""
         X, y, sample_weight = given.X_val, given.y_val, given.sample_weight_val
         if X is None and y is None:
             if sample_weight is not None:
@@ -371,8 +371,8 @@ class FitMixin(ABC):
         engine = spec.engine.name if self.estimator is None else None
 
         def set_model(to: FitMixin, training: Training, n_rounds: int, trained: Trained | None = None) -> Any:
-            asked = self.n_estimators if stops_early else n_rounds
-            resumable = None if identity is None else Resumable(training, identity, asked)
+            requested = self.n_estimators if stops_early else n_rounds
+            resumable = None if identity is None else Resumable(training, identity, requested)
             model = _fitted_model(encoder, target, training, trained, engine)
             if trained is not None:
                 model = self._finished(model, target.samples, context.n_threads)
@@ -382,7 +382,7 @@ class FitMixin(ABC):
         publish = functools.partial(set_model, view)
         verbose = None if self.verbose is None else bool(self.verbose)
         observer = RoundObserver(self.callbacks or (), tasks, publish, context.communicator, verbose=verbose)
-        with interrupts_held() as interrupted:  # from the last round on, finished work must reach the estimator
+        with interrupts_held() as interrupted:  # an interrupt after the last round must not discard the model
             try:
                 trained = train(spec, data, replace(context, observer=observer))
             finally:
@@ -397,7 +397,7 @@ class FitMixin(ABC):
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Return the seed of a fit; None is a fixed one, so that fits repeat by default."""
+    """Return the seed of a fit; None is a fixed seed, so that fits are reproducible by default."""
     if random_state is None:
         random_state = 0
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -415,7 +415,7 @@ def _rarest_class(samples: Samples, loss: Loss, communicator: Communicator) -> f
 
 
 def _with_usable_weights(target: Target, parameters: Parameters, communicator: Communicator) -> Target:
-    """Rescale weights with a mean below 1 to mean 1: the default ``min_child_weight`` counts samples, not their share.
+    """Rescale weights with a mean below 1 to mean 1: the default ``min_child_weight`` is in units of samples.
 
     Integer weights, which are repetitions, have a mean of at least 1 and stay as they are.
     """
@@ -427,7 +427,7 @@ def _with_usable_weights(target: Target, parameters: Parameters, communicator: C
 
 
 def _check_start(target: Target, parameters: Parameters, communicator: Communicator) -> None:
-    """Reject a start at zero that the rounds would spend their steps on leaving."""
+    """Reject ``init="zero"`` if the mean of y is too far from zero."""
     if parameters.init == "prior" or not target.loss.translation_invariant:
         return
     for column in np.atleast_2d(target.samples.y.astype(np.float64).T):
@@ -438,7 +438,7 @@ def _check_start(target: Target, parameters: Parameters, communicator: Communica
         if abs(mean) > _FARTHEST_START * deviation > 0:
             raise ValueError(
                 f"init='zero' starts at the raw score 0, but y has mean {mean:.3g} and standard deviation "
-                f"{deviation:.3g}: too few rounds would reach it. Use init='prior' (the default), or centre y."
+                f"{deviation:.3g}, which most fits do not reach. Use init='prior' (the default), or center y."
             )
 
 
@@ -462,7 +462,7 @@ def _check_more_rounds(resume: Training, n_rounds: int) -> None:
 def _fitted_model(
     encoder: Encoder, target: Target, training: Training, trained: Trained | None, engine: EngineName | None
 ) -> FittedModel:
-    """Return the model of a training, which is not finished if there is no result yet."""
+    """Return the model of a training; unfinished if there is no result yet."""
     model = FittedModel(
         encoder,
         target.classes,

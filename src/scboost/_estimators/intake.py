@@ -1,4 +1,4 @@
-"""Intake: what users give, checked and turned into samples."""
+"""Input validation: arguments of ``fit`` to samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scboost._runtime.communicator import Communicator, agreed
 
 @dataclass(frozen=True)
 class Target:
-    """What is learned from y.
+    """Encoded target and the loss that it determines.
 
     Attributes
     ----------
@@ -49,14 +49,14 @@ class Target:
 def learn_features(
     X: ArrayLike, rules: InputRules, like: Encoder | None, owner: str, communicator: Communicator
 ) -> tuple[Encoder, Matrix]:
-    """Learn the encoder of a training set, of all workers, and return it with the encoded samples of this worker.
+    """Fit the encoder on the training set of all workers; return it with the encoded samples of this worker.
 
     Parameters
     ----------
     X : array-like, sparse matrix or table of shape (n, d)
         The training set.
     rules : InputRules
-        What is accepted.
+        Rules of accepted input.
     like : Encoder or None
         Encoder of a model that is to be continued, whose categories and parts of dates are kept.
     owner : str
@@ -77,7 +77,7 @@ def learn_features(
 
 
 def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:
-    """Return a target as numbers, or say that it is none."""
+    """Return a target as numbers, or raise ValueError."""
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -90,7 +90,7 @@ def without_weightless(
     """Leave out samples of weight 0, so that not even their categories are learned.
 
     The last result is the new position of each sample, -1 for those left out; None if none was left out.
-    What is not in order is returned as it is: :func:`make_samples` says what is wrong with it.
+    Invalid input is returned unchanged: :func:`make_samples` raises the error.
     """
     weight = np.asarray(sample_weight) if sample_weight is not None else np.ones(1)
     if weight.ndim != 1 or weight.dtype.kind not in "biuf" or weight.all() or not weight.any():
@@ -121,7 +121,7 @@ def make_samples(
     """Return samples with checked weights; those with weight 0 are left out, as if they had not been given."""
     if sample_weight is None:
         return Samples(X, y, None)
-    if communicator.size > 1 and not len(y):  # other workers have samples
+    if communicator.size > 1 and not len(y):  # other workers may have samples
         return Samples(X, y, np.zeros(0))
     weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
     if communicator.size > 1 and not weight.any():  # other workers may have samples with weight
@@ -152,29 +152,31 @@ def monotone_signs(given: Any, encoder: Encoder) -> tuple[int, ...] | None:
     """Return -1, 0 or 1 for each feature that the trees split on; None without constraints."""
     if given is None:
         return None
-    n_columns, names, kinds = encoder.n_features, encoder.feature_names, encoder.column_kinds
+    n_features, names, kinds = encoder.n_features, encoder.feature_names, encoder.column_kinds
     if isinstance(given, Mapping):
         positions = _positions(names, "monotone_constraints")
         unknown = [key for key in given if key not in positions]
         if unknown:
-            raise ValueError(f"monotone_constraints names unknown columns {unknown!r}; X has {list(positions)!r}.")
-        signs = np.zeros(n_columns)
+            raise ValueError(f"monotone_constraints contains unknown features {unknown!r}; X has {list(positions)!r}.")
+        signs = np.zeros(n_features)
         for key, sign in given.items():
             signs[positions[key]] = sign
     else:
         signs = np.asarray(given)
-    if signs.shape != (n_columns,) or not np.isin(signs, (-1, 0, 1)).all():
+    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError(
-            f"monotone_constraints must give -1, 0 or 1 for each of the {n_columns} columns, got {given!r}."
+            f"monotone_constraints must contain -1, 0 or 1 for each of the {n_features} features, got {given!r}."
         )
     for j in np.flatnonzero(signs):
         name = int(j) if names is None else names[j]
         if kinds[j] == "category":
-            raise ValueError(f"monotone_constraints on categorical column {name!r}: categories have no order.")
+            raise ValueError(
+                f"monotone_constraints cannot constrain the categorical feature {name!r}: categories have no order."
+            )
         if kinds[j] == "date":
             raise ValueError(
-                f"monotone_constraints on column {name!r} of dates, whose month, weekday and other parts are not "
-                "monotone in time; pass it as a number such as days since a reference date."
+                f"monotone_constraints cannot constrain the dates of {name!r}, whose month, weekday and other parts "
+                "are not monotone in time; pass them as a number such as days since a reference date."
             )
     return tuple(int(s) for s in signs[encoder.features.sources])
 
@@ -183,27 +185,29 @@ def interaction_groups(given: Any, encoder: Encoder) -> list[list[int]] | None:
     """Return groups of indices of the features that the trees split on; None without constraints."""
     if given is None:
         return None
-    n_columns, names = encoder.n_features, encoder.feature_names
+    n_features, names = encoder.n_features, encoder.feature_names
     groups = []
     for group in given:
         if not isinstance(group, Sequence | np.ndarray) or isinstance(group, str):
-            raise TypeError(f"interaction_constraints must be a list of groups, each a list of columns, got {given!r}.")
+            raise TypeError(
+                f"interaction_constraints must be a list of groups, each a list of features, got {given!r}."
+            )
         if any(isinstance(c, str) for c in group):
             positions = _positions(names, "interaction_constraints")
             unknown = [c for c in group if c not in positions]
             if unknown:
-                raise ValueError(f"interaction_constraints names unknown columns {unknown!r}.")
+                raise ValueError(f"interaction_constraints contains unknown features {unknown!r}.")
             groups.append([positions[c] for c in group])
         else:
             groups.append([int(c) for c in group])
-        if not all(0 <= c < n_columns for c in groups[-1]):
+        if not all(0 <= c < n_features for c in groups[-1]):
             raise ValueError(
-                f"interaction_constraints must hold column numbers from 0 to {n_columns - 1}, got {group!r}."
+                f"interaction_constraints must contain feature indices from 0 to {n_features - 1}, got {group!r}."
             )
     return groups if encoder.dates is None else [encoder.features.positions(group) for group in groups]
 
 
 def _positions(names: Sequence[Any] | None, parameter: str) -> dict[Any, int]:
     if names is None:
-        raise ValueError(f"{parameter} refers to columns by name, but X has no column names; use column numbers.")
+        raise ValueError(f"{parameter} refers to features by name, but X has no feature names; use indices.")
     return {name: i for i, name in enumerate(names)}

@@ -17,14 +17,14 @@ from scboost._core.losses import Loss
 
 
 class Metric:
-    """Minus the score of a scorer, to be minimised like a loss.
+    """Minus the score of a scorer, to be minimized like a loss.
 
     Parameters
     ----------
     scoring : str or callable
         Name of a scorer, or ``scorer(estimator, X, y)``.
     loss : Loss
-        Which turns raw scores into predictions.
+        Loss whose link maps raw scores to predictions.
     classes : ndarray of shape (n_classes,) or None
         Labels; None for regression.
 
@@ -43,7 +43,7 @@ class Metric:
         self._model = _Regressor(loss) if classes is None else _Classifier(loss, classes)
 
     def mean(self, y: FloatArray, F: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return minus the score of raw scores F, of shape (K, n), for targets y as the loss takes them."""
+        """Return minus the score of raw scores F, of shape (K, n), for encoded targets y."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         score = float(self._scorer(self._model, F.T, self._target(y), **weights))
         if np.isnan(score):
@@ -54,7 +54,7 @@ class Metric:
         return -score
 
     def _target(self, y: FloatArray) -> npt.NDArray[Any]:
-        """Return targets as users give them."""
+        """Return targets in the form passed to ``fit``."""
         return y if self._classes is None else np.asarray(self._classes[y.astype(np.intp)])
 
 
@@ -63,7 +63,7 @@ def _scorer(scoring: str | Callable[..., float]) -> Callable[..., float]:
         close = difflib.get_close_matches(scoring, get_scorer_names(), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ValueError(
-            f"early_stopping_metric={scoring!r} is not the name of a scorer of scikit-learn, such as 'roc_auc' or "
+            f"early_stopping_metric={scoring!r} is not a scikit-learn scorer, such as 'roc_auc' or "
             f"'neg_log_loss', nor one of 'auc', 'aucpr', 'logloss', 'error', 'rmse', 'mae', 'mape'{hint}"
         )
     scorer: Callable[..., float] = get_scorer(scoring)
@@ -77,8 +77,8 @@ def _name(scorer: Callable[..., float]) -> str:
     return f"{sign}{name}" if name.isidentifier() and name != "loss" else "metric"
 
 
-class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A model in the middle of its fit, whose rows are raw scores."""
+class _Regressor(RegressorMixin, BaseEstimator):
+    """A model during its fit; X are its raw scores."""
 
     def __init__(self, loss: Loss) -> None:
         self.loss = loss
@@ -89,8 +89,8 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self.loss.link.inverse(scores.T)
 
 
-class _Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A model in the middle of its fit, whose rows are raw scores."""
+class _Classifier(ClassifierMixin, BaseEstimator):
+    """A model during its fit; X are its raw scores."""
 
     def __init__(self, loss: Loss, classes: npt.NDArray[Any]) -> None:
         self.loss, self.classes = loss, classes

@@ -51,15 +51,15 @@ def save_model(
         raise ValueError(f"path={str(path)!r} must end in one of {', '.join(_FORMATS)}.")
     for name in not_stored(parameters):
         warnings.warn(
-            f"{name}={parameters[name]!r} is no number, text, list or the like, and cannot be stored in a model file. "
+            f"{name}={parameters[name]!r} cannot be stored in a model file, which holds numbers, strings and lists. "
             f"After loading, {name} has its default value.",
             UserWarning,
             stacklevel=3,
         )
-    if not cls.__module__.startswith("scboost."):  # the classes for clusters add nothing to a fitted model
+    if not cls.__module__.startswith("scboost."):  # the classes for Dask and Spark add nothing to a fitted model
         warnings.warn(
-            f"A {cls.__name__} is stored as the {_stored_class(model).__name__} that it is derived from: what it adds "
-            "is code, which a model file does not hold.",
+            f"A {cls.__name__} is stored as the {_stored_class(model).__name__} that it is derived from: model files "
+            "do not contain code.",
             UserWarning,
             stacklevel=3,
         )
@@ -68,7 +68,7 @@ def save_model(
 
 
 def _stored_class(model: FittedModel) -> type[Estimator]:
-    """Class that a file names: one of this library's, also for a model of a class derived from it."""
+    """Return the class stored in a file: one of this library, also for derived classes."""
     return _CLASSES[model.owner]
 
 
@@ -80,7 +80,7 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
 
 
 def check_loss_parameters(model: FittedModel, parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters that name another loss than that of the model."""
+    """Reject parameters that contradict the loss of the model."""
     named = parameters.get("distribution" if model.loss.task == "distribution" else "loss")
     if model.loss.classifies or named is None or isinstance(named, Loss):
         return
@@ -106,20 +106,20 @@ def load_model(path: str | os.PathLike[str], *, loss: Loss | None = None) -> Est
     Parameters
     ----------
     path : str or Path
-        The file, in JSON or UBJSON. It need not be trusted: nothing in it is executed, and it is checked throughout.
+        JSON or UBJSON file. Untrusted files are safe to load: nothing is executed, and the content is validated.
     loss : Loss, optional
-        The loss that the model was fitted with, if it is not one of scboost's: a file holds the name of its class and
-        its arguments, which are compared, and never code.
+        The loss that the model was fitted with, if it is user-defined: a file contains the name of its class and its
+        arguments, which are compared, but no code.
 
     Returns
     -------
     SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor or SCBoostSurvival
-        Fitted. Callbacks are not part of a file.
+        Fitted estimator. Callbacks are not stored in files.
 
     Raises
     ------
     ValueError
-        If the file is corrupt, not one of scboost's, or of a newer version; if it needs a loss, or another one.
+        If the file is corrupt, was not written by scboost or by a newer version, or if `loss` is missing or differs.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def make_estimator(model: FittedModel, parameters: dict[str, Any]) -> Estimator:
     unknown = sorted(set(parameters) - set(known))
     require(not unknown, f"unknown parameters {unknown!r:.80}")
     if "loss" in known:
-        parameters.setdefault("loss", model.loss)  # an object, which is not stored among the parameters
+        parameters.setdefault("loss", model.loss)  # an object, which is not stored with the parameters
     estimator.set_params(**parameters)
     estimator.__check_parameters__()
     require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")

@@ -1,4 +1,4 @@
-"""Parameters of the estimators: documentation and the values allowed."""
+"""Parameters of the estimators: documentation and allowed values."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ PARAMETERS = """\
     min_child_weight : float or "auto", default="auto"
         Minimum sum of Hessians in a leaf. "auto" is 0.1 in classification, where the Hessian of a sample is at most
         1/4 and falls to 0 as predictions become certain, and 1 in regression; for quantiles and absolute error, whose
-        Hessian is 1 per sample, it is 20, or as many samples as leave two of them beyond the quantile. Increase it for
-        noisy data.
+        Hessian is 1 per sample, it is 20, or more for extreme quantiles, so that two samples of a leaf lie beyond the
+        quantile. Increase it for noisy data.
     reg_lambda : float, default=3.0
         L2 regularization of leaf values. Increase it to shrink leaf values of few samples.
     reg_alpha : float, default=0.0
@@ -86,10 +86,10 @@ PARAMETERS = """\
         number of rounds.
     exploration : float or "auto", default="auto"
         Standard deviation of the Gaussian noise added to the gradient when splits are chosen, in units of the
-        gradient's own noise; leaf values do not see it. It regularizes long fits. The noise is a hash of feature values
-        and ``random_state``, so the order of the samples does not matter. For classification it decreases with the
-        square root of the training loss. "auto" is 0.7 for classification, 0.3 for regression, and 0 for quantiles and
-        absolute error; 0 disables it.
+        gradient's own noise; leaf values are computed without it. It regularizes long fits. The noise is a hash of
+        feature values and ``random_state``, so the order of the samples does not matter. For classification it
+        decreases with the square root of the training loss. "auto" is 0.7 for classification, 0.3 for regression, and
+        0 for quantiles and absolute error; 0 disables it.
     leaf_rule : {"newton", "mean"}, default="newton"
         Leaf values: Newton steps on the full gradient, or means of the projected residuals (the paper's rule).
     init : {"prior", "zero"}, default="prior"
@@ -155,7 +155,7 @@ PARAMETERS = """\
     interaction_constraints : list of lists, default=None
         Groups of features, by position or by name, that may occur together on a path of a tree.
     estimator : regressor or None, default=None
-        Scikit-learn regressor used as base learner instead of XGBoost's trees. ``max_depth``, ``max_leaves``,
+        Scikit-learn regressor used as base learner instead of the built-in trees. ``max_depth``, ``max_leaves``,
         ``min_child_weight``, ``max_bin`` and ``device`` are then ignored; features cannot be sampled or constrained.
     warm_start : bool, default=False
         Whether another call of ``fit`` with more rounds continues the previous one. The result is bit-identical to a
@@ -169,20 +169,20 @@ PARAMETERS = """\
         otherwise; negative values mean all cores.
         Results are bit-identical for any number of threads.
     engine : {"auto", "native", "xgboost"}, default="auto"
-        What grows the trees. "native" are the compiled kernels of this library: the same kind of trees in a fraction of
-        the time, on one machine, in memory and on the CPU. "auto" uses them wherever they can be used, and XGBoost for
-        batches, distributed fits, other devices, and where the kernels are not built. Results of the two engines
-        differ slightly: bins of "native" are cut half-way between values. The engine used is ``engine_``; set this
-        parameter to get the same engine, and thus the same trees, everywhere.
+        Library that grows the trees. "native" are the compiled kernels of scboost: the same kind of trees in a fraction
+        of the time, in memory and on the CPU of one machine. "auto" uses them if possible, and XGBoost for batches,
+        distributed fits, other devices, and if the kernels are not installed. Results of the two engines differ
+        slightly, because "native" places bin edges halfway between values. The engine used is ``engine_``; set this
+        parameter to get the same trees on all machines.
     device : str, default="cpu"
         Device on which XGBoost grows trees: "cpu", "cuda" or "cuda:0". Only "cpu" is covered by tests. Predictions of
         this library are computed on the CPU; ``get_booster()`` returns a booster with this device.
     random_state : int, RandomState or None, default=None
-        Seed of exploration, sampling, folds and held-out data. None is a fixed seed: fits repeat by default, as in
-        XGBoost and LightGBM. Pass different integers to see how much results vary.
+        Seed of exploration, sampling, folds and held-out data. None is a fixed seed: fits are reproducible by
+        default, as in XGBoost and LightGBM. Pass different integers to see how much results vary.
     verbose : bool, int or None, default=None
-        Whether to show progress. None shows it on terminals and in notebooks if a fit takes more than three seconds;
-        log files stay silent. False never shows it; True always, in log files as a line every ten seconds.
+        Whether to show progress. None shows it on terminals and in notebooks if a fit takes more than three seconds,
+        and never in log files. False never shows it; True always shows it, in log files as a line every ten seconds.
 """
 ATTRIBUTES = """\
     n_estimators_ : int
@@ -236,7 +236,7 @@ ATTRIBUTES = """\
 
 
 def documented(cls: _Class) -> _Class:
-    """Write what the estimators share into a class docstring, once, with the defaults of the class."""
+    """Insert the shared parameters into a class docstring, with the defaults of the class."""
     if cls.__doc__ is not None:
         shared = PARAMETERS
         for name, parameter in inspect.signature(cls).parameters.items():
@@ -293,4 +293,4 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose", None],
 }
-"""What each parameter may be, in scikit-learn's declarative form."""
+"""Parameter constraints in scikit-learn's declarative form."""

@@ -49,7 +49,7 @@ _PLAIN_LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredLoss, "poisson":
 
 
 @documented
-class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
+class SCBoostRegressor(RegressorMixin, SCBoost):
     """Gradient-boosted tree regressor with spectral residual projection.
 
     Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its
@@ -222,12 +222,12 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         return self.loss not in ("absolute_error", "quantile")
 
     def _check_belongs(self, name: str, loss: str, *, needed: bool) -> None:
-        """Reject a parameter of another loss than the one given, and a loss without the parameter it needs."""
+        """Reject a parameter of another loss, and a loss without its required parameter."""
         value = getattr(self, name)
-        given, asked = value is not None, isinstance(self.loss, str) and self.loss == loss
-        if needed and given != asked:
-            raise ValueError(f"{name}={value!r} with loss={self.loss!r}: give {name} if and only if loss={loss!r}.")
-        if given and not asked:
+        given, expected = value is not None, isinstance(self.loss, str) and self.loss == loss
+        if needed and given != expected:
+            raise ValueError(f"{name}={value!r} with loss={self.loss!r}: set {name} if and only if loss={loss!r}.")
+        if given and not expected:
             raise ValueError(f"{name}={value!r} needs loss={loss!r}, got loss={self.loss!r}.")
 
     def _validation_samples(
@@ -300,9 +300,9 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
         >>> bool(0.7 < ((low <= y[300:]) & (y[300:] <= high)).mean() < 0.9)
         True
         """
-        asked = checked_coverage(coverage)
+        coverages = checked_coverage(coverage)
         raw = self._raw_scores(X)
-        bounds = [self._fitted.intervals(raw, c) for c in asked]
+        bounds = [self._fitted.intervals(raw, c) for c in coverages]
         return bounds[0] if isinstance(coverage, Real) else np.stack(bounds, axis=1)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -346,7 +346,7 @@ class SCBoostRegressor(RegressorMixin, SCBoost):  # type: ignore[misc]
 
 
 def named_loss(parameters: Mapping[str, Any], default_delta: Callable[[], float]) -> Loss:
-    """Return the loss that the parameters of a regressor name.
+    """Return the loss for the parameters of a regressor.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def named_loss(parameters: Mapping[str, Any], default_delta: Callable[[], float]
 
 
 def _huber_delta(samples: Samples, communicator: Communicator, base: Loss | None = None) -> float:
-    """Weighted 0.9 quantile of the distances from the median that are not zero; 1 if all are; that of a base model."""
+    """Return the delta of a base model, or the weighted 0.9 quantile of nonzero distances from the median, or 1."""
     if isinstance(base, HuberLoss):
         return base.delta
     distance = np.abs(samples.y - weighted_quantile(samples.y, samples.weight, 0.5, communicator))

@@ -1,4 +1,4 @@
-"""What estimators of tasks besides classification and regression do not support, refused before any work."""
+"""Checks for estimators of tasks other than classification and regression, which support fewer options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RestrictedSCBoost(SCBoost):
-    """An estimator whose targets are not vectors of labels or numbers."""
+    """Base class of estimators for survival, ranking and distributions."""
 
     def _check(self, given: FitArguments, parameters: Parameters, communicator: Communicator) -> Strategy:
         name, p = type(self).__name__, parameters
@@ -38,7 +38,7 @@ class RestrictedSCBoost(SCBoost):
         Parameters
         ----------
         X, y, **options
-            Not used.
+            Ignored.
         """
         del X, y, options
         raise ValueError(f"compress supports classification and regression; this is a {type(self).__name__}.")

@@ -1,4 +1,4 @@
-"""Distributed fits: every worker runs the same fit on its own samples."""
+"""Distributed fits: every worker runs the same code on its own samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Part:
     Attributes
     ----------
     X, y, sample_weight : table or array, array, array or None
-        Training samples. A worker may have none, but the columns must be there.
+        Training samples; may be empty, but must have all features.
     X_val, y_val, sample_weight_val : the same, or None
         Validation set.
     """
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass
 class Outcome:
-    """What the first worker brings back.
+    """Result of a distributed fit, returned by the first worker.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Outcome:
     caught : list of (type, str)
         Warnings of the fit.
     traffic : dict of str to float
-        Collective ``calls``, ``bytes`` and ``seconds`` of this library's part, and the number of ``rounds``.
+        Collective ``calls`` of this library with their ``bytes`` and ``seconds``, and the number of ``rounds``.
     """
 
     model: bytes
@@ -65,7 +65,7 @@ class Outcome:
     traffic: dict[str, float] = field(default_factory=dict)
 
     def into(self, estimator: _Estimator) -> _Estimator:
-        """Return a fitted copy of an estimator, and repeat the warnings here."""
+        """Return a fitted copy of an estimator, and issue the warnings of the workers."""
         for kind, text in self.caught:
             warnings.warn(text, kind, stacklevel=4)
         model = from_document(parse(self.model), _own_loss(estimator))
@@ -74,21 +74,21 @@ class Outcome:
 
 
 def _own_loss(estimator: SCBoost) -> Loss | None:
-    """Loss that the user wrote, which no file can hold."""
+    """Return the user-defined loss of an estimator, which files cannot store."""
     loss = getattr(estimator, "loss", None)
     return loss if isinstance(loss, Loss) and not is_built_in(loss) else None
 
 
 def resumed_estimator(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
-    """Return a copy of the estimator that continues the fit of a checkpoint, with its own parameters.
+    """Return a copy of the estimator that resumes the fit of a checkpoint, with its own parameters.
 
-    Whether they, the loss and the data are those of the checkpoint is checked as in any other resumed fit.
+    Parameters, loss and data are compared with those of the checkpoint as in any resumed fit.
     """
     saved = estimator_from_bytes(checkpoint, _own_loss(estimator), other_versions=False)
     local_class = next(cls for cls in type(estimator).__mro__ if cls.__module__.startswith("scboost._estimators"))
     if not isinstance(saved, local_class):
         raise ValueError(  # noqa: TRY004 - the value of resume_from is wrong
-            f"The checkpoint to resume from holds a {type(saved).__name__}; this is a {type(estimator).__name__}."
+            f"The checkpoint to resume from is of a {type(saved).__name__}; this is a {type(estimator).__name__}."
         )
     model: SCBoost = clone(estimator).set_params(warm_start=True)
     if model.n_estimators == "auto":
@@ -97,7 +97,7 @@ def resumed_estimator(estimator: SCBoost, checkpoint: bytes) -> SCBoost:
 
 
 def fit_part(estimator: SCBoost, part: Part, arguments: dict[str, Any], resume: bytes | None = None) -> Outcome | None:
-    """Fit to the samples of this worker together with the others; the first worker returns the model.
+    """Fit to the samples of this worker jointly with the other workers; the first worker returns the model.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def fit_part(estimator: SCBoost, part: Part, arguments: dict[str, Any], resume: 
 
 
 def predictions(model: FittedModel, X: Any, n_threads: int) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
-    """Return all predictions of a classifier with one pass through its trees.
+    """Return labels, probabilities and raw scores of a classifier, computing the raw scores once.
 
     Returns
     -------

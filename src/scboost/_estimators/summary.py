@@ -1,4 +1,4 @@
-"""What a fit determined by itself, and why: for ``print(model)``, notebooks and the report."""
+"""Automatically selected settings and their reasons, for ``print(model)``, notebooks and the report."""
 
 from __future__ import annotations
 

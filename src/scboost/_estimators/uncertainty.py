@@ -1,4 +1,4 @@
-"""Calibration of a fitted estimator on samples of its own."""
+"""Calibration of a fitted estimator on a calibration set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def calibrate(
     else:
         unknown = np.setdiff1d(values, model.classes)
         if len(unknown):
-            raise ValueError(f"y has labels {unknown.tolist()} that the model does not know: {model.classes.tolist()}.")
+            raise ValueError(
+                f"y has labels {unknown.tolist()} that the model was not fitted with; it has {model.classes.tolist()}."
+            )
         target = np.searchsorted(model.classes, values).astype(np.float64)
     samples = make_samples(raw.T, target, sample_weight, SINGLE_PROCESS)
     return model.calibrated(np.ascontiguousarray(samples.X.T), samples.y.astype(np.float64), samples.weight)

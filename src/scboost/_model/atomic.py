@@ -1,4 +1,4 @@
-"""Replacing a file in one step: whoever reads it sees the old or the new content, never a part of it."""
+"""Atomic replacement of files: readers see the old or the new content, never a part of it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | get
 
 
 def check_folder(path: Path, what: str = "") -> None:
-    """Refuse to write a file into a folder that does not exist; `what` says what the file is."""
+    """Raise an error if the folder of a file does not exist; `what` describes the file."""
     if not path.resolve().parent.is_dir():
         raise FileNotFoundError(f"The folder of {what}{str(path)!r} does not exist; create it first.")
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Replace the content of a file in one step; see :func:`replacing`."""
+    """Replace the content of a file atomically; see :func:`replacing`."""
     with replacing(path) as stream:
         stream.write(data)
 
@@ -36,8 +36,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the place of `path` when the block ends without an exception.
 
     The content goes to a new file with a random name in the same folder, which is created exclusively, flushed to disk
-    and renamed. Symbolic links are followed, permissions of an existing file are kept. Devices, pipes and the like
-    cannot be replaced: they are written to directly.
+    and renamed. Symbolic links are followed, permissions of an existing file are kept. Devices and pipes cannot
+    be replaced and are written to directly.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _mode(path: Path) -> int | None:
-    """Type and permissions of what a path leads to, or None if there is nothing."""
+    """Return type and permissions of the target of a path; None if it does not exist."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:
@@ -86,12 +86,12 @@ def _mode(path: Path) -> int | None:
 
 
 def _prefix(target: Path) -> str:
-    """Start of the names of temporary files: a hash, since the file's own name may be as long as names can be."""
+    """Return the prefix of temporary file names: a hash, because the name of the file may have the maximum length."""
     return f".scboost-{hashlib.sha256(target.name.encode(errors='surrogateescape')).hexdigest()[:16]}-"
 
 
 def _create(target: Path, mode: int | None) -> tuple[Path, int]:
-    """Create and lock a temporary file; the lock tells it from one that a killed process has left."""
+    """Create and lock a temporary file; files left by killed processes are not locked."""
     permissions = 0o666 if mode is None else stat.S_IMODE(mode) & 0o777
     while True:
         temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.part")
@@ -100,11 +100,11 @@ def _create(target: Path, mode: int | None) -> tuple[Path, int]:
             os.fchmod(descriptor, permissions)  # regardless of the umask
         if fcntl is None:
             return temporary, descriptor
-        with suppress(OSError):  # file systems without locks: nothing is cleaned up there
+        with suppress(OSError):  # no locks on this file system: nothing is cleaned up
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if temporary.exists():
             return temporary, descriptor
-        os.close(descriptor)  # taken for abandoned by another writer before it was locked
+        os.close(descriptor)  # removed by another writer before it was locked
 
 
 def _remove_abandoned(target: Path) -> None:
@@ -112,7 +112,7 @@ def _remove_abandoned(target: Path) -> None:
     if fcntl is None:
         return
     for left in target.parent.glob(f"{_prefix(target)}*.part"):
-        with suppress(OSError):  # locked by a living writer, removed by another one, or not ours
+        with suppress(OSError):  # locked by a running writer, already removed, or not accessible
             descriptor = os.open(left, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,7 +122,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the renaming durable, where folders can be opened."""
+    """Flush the rename to disk, on platforms where folders can be opened."""
     if os.name == "posix":
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY)

@@ -19,15 +19,15 @@ _XGBOOST, _LIGHTGBM = (b"{",), (b"tree\n", b"tree\r\n")
 
 @dataclass(frozen=True)
 class Finding:
-    """What :func:`check_model` found in a file.
+    """A finding of :func:`check_model`.
 
     Attributes
     ----------
     severity : {"error", "not covered"}
-        "error" if the file is damaged or contradicts itself: do not load it. "not covered" if it is of a kind that the
-        check does not know, so that nothing is said about it.
+        "error" if the file is damaged or contradicts itself: do not load it. "not covered" if the format is not
+        supported.
     location : str
-        The part of the file, such as ``"tree 3"``; empty for the file as a whole.
+        Location in the file, such as ``"tree 3"``; empty for the whole file.
     message : str
         What is wrong.
     """
@@ -43,23 +43,23 @@ class Finding:
 def check_model(path: str | os.PathLike[str], *, max_bytes: int = 1 << 30) -> list[Finding]:
     """Check a model file of XGBoost or LightGBM without loading it.
 
-    Both libraries trust the files they read: a node number out of range is followed, and can crash the process. This
-    function reads the file in pure Python and NumPy, never imports either library, and verifies sizes, indices,
+    Both libraries trust the files they read: an invalid node index can crash the process. This function reads the file
+    in pure Python and NumPy, without importing either library, and verifies sizes, indices,
     the shape of every tree (one root, no cycles, no shared nodes), categories, and that all numbers are finite.
 
     Parameters
     ----------
     path : str or Path
         XGBoost's JSON or UBJSON (1.6 or later; boosters ``gbtree``, ``dart`` and ``gblinear``; also files of scboost)
-        or LightGBM's text (3.0 or later). It need not be trusted: whatever its bytes, the result is a list of findings.
+        or LightGBM's text (3.0 or later). Untrusted files are safe: the result is a list of findings for any content.
     max_bytes : int, default=2**30
-        Larger files are not read, and reported as not covered. The check takes time and memory in proportion to the
-        size of the file.
+        Larger files are not read and reported as not covered. Time and memory are proportional to the size of the
+        file.
 
     Returns
     -------
     list of Finding
-        Empty if nothing is wrong. At most one for each tree, and 100 in all.
+        Empty if the file is valid. At most one finding per tree, and 100 in total.
 
     Raises
     ------

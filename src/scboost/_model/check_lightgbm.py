@@ -247,7 +247,7 @@ def _check_linear(fields: Fields, n_leaves: int, n_features: int) -> None:
 
 
 def _integer(text: str, name: str, low: int, high: int) -> int:
-    _require(_INTEGER.fullmatch(text) is not None, f"{name} {text!r:.40} is not a whole number")
+    _require(_INTEGER.fullmatch(text) is not None, f"{name} {text!r:.40} is not an integer")
     _require(low <= int(text) <= high, f"{name} {text:.40} is not from {low} to {high}")
     return int(text)
 
@@ -256,7 +256,7 @@ def _integers(text: str, name: str, size: int | None, low: int, high: int) -> np
     words = text.split(" ")
     _require(size is None or len(words) == size, f"{name} has {len(words)} entries, not {size}")
     wrong = next((word for word in words if _INTEGER.fullmatch(word) is None), None)
-    _require(wrong is None, f"{name} {wrong!r:.40} is not a whole number")
+    _require(wrong is None, f"{name} {wrong!r:.40} is not an integer")
     numbers = [int(word) for word in words]
     for number in (min(numbers), max(numbers)):
         _require(low <= number <= high, f"{name} {number} is not from {low} to {high}")

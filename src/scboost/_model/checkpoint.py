@@ -76,18 +76,29 @@ def to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resum
         "offer": _options_dict(training.options),
         "round": state.round,
         "histories": histories,
-        "identity": pack(dataclasses.asdict(resumable.identity)),
+        "identity": pack(_identity_dict(resumable.identity)),
         "n_rounds_asked": resumable.n_rounds,
     }
     arrays["about"] = _bytes(json.dumps(about, allow_nan=False).encode())
     stream = io.BytesIO()
-    # numpy.savez of NumPy 1.26 has no argument allow_pickle: it would store it as one more array.
+    # Not numpy.savez: that of NumPy 1.26 would store allow_pickle=False as an array.
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.save(entry, array, allow_pickle=False)
     content = stream.getvalue()
     return _FIRST_LINE + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
+
+def _identity_dict(identity: Identity) -> dict[str, Any]:
+    """Return an identity under the names that files use."""
+    stored = dataclasses.asdict(identity)
+    return {"rows": stored.pop("samples"), "columns": stored.pop("features"), **stored}
+
+
+def _identity(stored: dict[str, Any]) -> Identity:
+    """Undo :func:`_identity_dict`."""
+    return Identity(samples=stored.pop("rows"), features=stored.pop("columns"), **stored)
 
 
 def _options_dict(options: TreeOptions) -> dict[str, Any]:
@@ -106,7 +117,7 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
     Parameters
     ----------
     data : bytes
-        Content of the file; need not be trusted.
+        Content of the file, possibly untrusted.
     loss : Loss or None
         The loss of the fit, if it is not a built-in one.
     other_versions : bool
@@ -131,12 +142,12 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
         )
         if training.loss:
             training.state.first_loss = training.loss[0]
-        resumable = Resumable(training, Identity(**unpack(about["identity"])), about["n_rounds_asked"])
+        resumable = Resumable(training, _identity(unpack(about["identity"])), about["n_rounds_asked"])
     return Saved(model, parameters, resumable)
 
 
 def _state(arrays: Arrays, about: dict[str, Any], settings: Settings) -> State:
-    if "F" not in arrays:  # a distributed fit, whose workers compute the raw scores of their samples again
+    if "F" not in arrays:  # a distributed fit, whose workers recompute the raw scores of their samples
         return State(np.zeros((0, 0)), None, about["round"])
     F: FloatArray = arrays["F"]
     histories = []

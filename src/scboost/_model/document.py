@@ -1,4 +1,4 @@
-"""XGBoost's model document: the one place that knows its keys.
+"""XGBoost's model document; no other module depends on its keys.
 
 A model is a nested dictionary, as :func:`scboost._model.ubjson.decode` returns it. Trees are dictionaries of arrays by
 node; a leaf has no left child, and its value stands where other nodes have their threshold.
@@ -26,7 +26,7 @@ Tree = dict[str, Any]
 """A decoded tree: arrays by node, as in the native model."""
 
 Table = Sequence[str] | npt.NDArray[np.int64]
-"""Categories of a column in the order of their codes: all texts, or all whole numbers."""
+"""Categories of a feature in the order of their codes: all strings, or all integers."""
 
 _INT64 = 15  # XGBoost's number for this type in a table of categories
 
@@ -87,13 +87,13 @@ class Document:
             K.
         base_score : float
             Intercept of all outputs after the inverse link, as XGBoost stores it. One number, as text without brackets:
-            XGBoost before 3.1 takes a text with brackets for 0.5, without a word.
+            XGBoost before 3.1 silently reads a text with brackets as 0.5.
         n_features : int
-            Number of columns.
+            Number of features.
         feature_names, feature_types : sequence of str
-            Of each column, or empty; the type of a categorical column is "c".
+            Of each feature, or empty; the type of a categorical feature is "c".
         tables : sequence of (Table or None)
-            Categories of each column, None for numbers; empty if the tables are not part of the model.
+            Categories of each feature, None for numeric features; empty if the model does not store them.
         """
         K = n_outputs
         stated = {
@@ -123,18 +123,18 @@ class Document:
         return empty.with_trees(trees, list(range(K)) * (len(trees) // K))
 
     def check(self) -> None:
-        """Raise a ValueError that says where the model is not sound; see :mod:`scboost._model.structure`."""
+        """Raise ValueError with the location of the problem if the model is invalid; see ``_model.structure``."""
         check(self)
 
     @property
     def learner(self) -> dict[str, Any]:
-        """Everything but the version."""
+        """The model without the version."""
         learner: dict[str, Any] = self.content["learner"]
         return learner
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Texts that a model carries along."""
+        """String attributes of the model."""
         attributes: dict[str, str] = self.learner["attributes"]
         return attributes
 
@@ -145,7 +145,7 @@ class Document:
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
+        """Number of features."""
         return int(self.learner["learner_model_param"]["num_feature"])
 
     @property
@@ -202,7 +202,7 @@ class Document:
         *,
         rounds: Iterable[int] | None = None,
     ) -> Document:
-        """Replace the trees; every one of them counts as it is, without DART's factors.
+        """Replace the trees; without DART's factors.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Document:
         return self.with_learner(gradient_booster={"model": model, "name": "gbtree"})
 
     def without_tables(self) -> Document:
-        """Leave out the names of the categories: for readers that know them by number only."""
+        """Leave out the names of the categories, for readers that support codes only."""
         booster = self.learner["gradient_booster"]
         return self.with_learner(gradient_booster={**booster, "model": {**self.model, "cats": _categories(())}})
 
@@ -236,12 +236,12 @@ class Document:
         return self.with_learner(learner_model_param=parameters)
 
     def by_tree(self) -> Document:
-        """Model whose outputs are the single trees, in the order of :attr:`trees`.
+        """Return a model whose outputs are the individual trees, in the order of :attr:`trees`.
 
         Finding leaf numbers (``pred_leaf``) takes XGBoost three times as long as predicting. A model with one class per
-        tree has the trees' values as its margins, at the price of an ordinary prediction.
+        tree has the trees' values as its margins, at the cost of an ordinary prediction.
         """
-        # One tree alone would be a model with one class, which XGBoost does not know: let it be the first of two.
+        # XGBoost does not support a model with one class: a single tree becomes the first of two.
         n_classes = str(max(len(self.trees), 2))
         parameters = {
             **self.learner["learner_model_param"],
@@ -256,7 +256,7 @@ class Document:
     def base_margin(self) -> FloatArray:
         """Margin without any tree, of shape (K,); XGBoost itself applies the objective's link."""
         K = self.n_outputs
-        # With trees that say zero: without any, XGBoost forgets the link.
+        # With trees whose value is zero: without trees, XGBoost does not apply the link.
         bare = self.with_learner(feature_names=[], feature_types=[]).with_trees([constant(0.0)] * K, range(K))
         row = np.full((1, self.n_features), np.nan)
         return np.asarray(bare.booster().inplace_predict(row, predict_type="margin"), dtype=np.float64).ravel()
@@ -277,7 +277,7 @@ class Document:
         return self.with_learner(learner_model_param=parameters, objective=stated)
 
     def equals_but_for_values(self, other: Document) -> bool:
-        """Whether two sound models are the same in all but their attributes, intercepts and leaf values."""
+        """Whether two valid models are equal except for their attributes, intercepts and leaf values."""
         return ubjson.encode(self._without_values()) == ubjson.encode(other._without_values())
 
     def _without_values(self) -> list[Any]:
@@ -323,15 +323,15 @@ class Document:
 
 
 class NewestTrees:
-    """Reads the trees that a growing booster has got since the last reading.
+    """Reads the trees that were added to a booster since the last call.
 
-    Only what is new is decoded. It is found by structure: the bytes of the trees already read do not change, and
-    what stands before the list of trees grows with it, so that the list never starts earlier than before.
+    Only new trees are decoded. The bytes of earlier trees do not change, and the content before the list of trees grows
+    with it, so that the list never starts earlier than before.
 
     Parameters
     ----------
     reader : ObjectReader, optional
-        Of other boosters with such trees, which was taught how they are stored.
+        Reader of other boosters with the same kind of trees, to reuse their layout.
     """
 
     def __init__(self, reader: ubjson.ObjectReader | None = None) -> None:
@@ -375,7 +375,7 @@ def scaled(tree: Tree, weight: float, shift: float = 0.0) -> Tree:
 
 
 def constant(value: float) -> Tree:
-    """Make a tree that is one leaf."""
+    """Return a tree with a single leaf."""
     node = {
         name: np.zeros(1, dtype=np.float32)
         for name in ("loss_changes", "sum_hessian", "split_conditions", "base_weights")

@@ -1,4 +1,4 @@
-"""Fitted models in the formats of others: XGBoost's scikit-learn classes, ONNX, treelite."""
+"""Conversion of fitted models to XGBoost's scikit-learn classes, ONNX and treelite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import treelite
     import xgboost
 
-_ONNX_DOMAINS = {"": 17, "ai.onnx.ml": 3}  # old enough for every run time of the last years
+_ONNX_DOMAINS = {"": 17, "ai.onnx.ml": 3}  # supported by all recent runtimes
 _ONNX_IR = 8
 
 
@@ -33,20 +33,20 @@ def to_xgboost(model: FittedModel, n_jobs: int | None) -> xgboost.XGBClassifier 
 
 
 def encode_features(model: HasFittedModel, X: ArrayLike) -> Any:
-    """Encode samples as exported trees read them: categories and dates as numbers.
+    """Encode samples for exported trees, which take categories and dates as numbers.
 
     Parameters
     ----------
     model : SCBoostClassifier or SCBoostRegressor
         Fitted.
     X : array-like, sparse matrix or table of shape (n_samples, n_features)
-        Samples as the model takes them.
+        Samples as passed to ``predict``.
 
     Returns
     -------
     ndarray of float32 or CSR matrix of shape (n_samples, n_model_features)
-        Categories are numbers, and each date is replaced by its parts: the columns are those that
-        ``model.model_feature_names_`` names. NaN is missing, and so is what a sparse matrix does not store.
+        Categories are integer codes, and each date is replaced by its parts: the columns are those that
+        ``model.model_feature_names_`` names. NaN and entries that a sparse matrix does not store are missing.
     """
     fitted = fitted_model(model, "encode_features")
     fitted.trees("encode_features")
@@ -54,7 +54,7 @@ def encode_features(model: HasFittedModel, X: ArrayLike) -> Any:
 
 
 def to_treelite(model: HasFittedModel) -> treelite.Model:
-    """Turn a fitted model into a treelite model.
+    """Convert a fitted model to treelite.
 
     Parameters
     ----------
@@ -72,16 +72,16 @@ def to_treelite(model: HasFittedModel) -> treelite.Model:
         import treelite
     except ImportError as error:
         raise ImportError("to_treelite needs treelite: `pip install 'scboost[export]'`.") from error
-    # treelite knows categories by number only, and refuses a model with their names
+    # treelite supports category codes only, and rejects a model with names
     exported: treelite.Model = treelite.frontend.from_xgboost(document.without_tables().booster())
     return exported
 
 
 def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
-    """Turn a fitted model into an ONNX model.
+    """Convert a fitted model to ONNX.
 
-    The graph is made from the trees themselves. Converters of XGBoost models lose what they do not expect: a tree
-    without a split, a link, an intercept.
+    The graph is built from the trees directly: converters of XGBoost models do not support trees without a split, all
+    links, or intercepts.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def to_onnx(model: HasFittedModel) -> onnx.ModelProto:
 
 
 def _onnx_trees(ensemble: TreeEnsemble, source: str) -> onnx.NodeProto:
-    """Scores of shape (n, K), from the trees without intercept and the intercept beside them."""
+    """Add the raw scores of shape (n, K): the sum of the trees plus the intercept."""
     from onnx.helper import make_node
 
     document = ensemble.centred_document()
@@ -188,7 +188,7 @@ def _onnx_tree(number: int, tree: Tree, output: int) -> dict[str, list[Any]]:
     """One tree as ONNX's lists by node.
 
     A split on categories is a chain of nodes that each compare with one of them: the members of the set go right, as in
-    XGBoost, and what equals none of them goes left. All nodes of a chain share the right child, as run times expect.
+    XGBoost, and all other values go left. All nodes of a chain share the right child, as runtimes expect.
     """
     leaf = leaves(tree)
     n = len(leaf)
@@ -247,4 +247,4 @@ def _onnx_labels(classes: Any) -> Any:
         return classes.astype(np.float32)
     if all(isinstance(label, str) for label in classes):
         return classes.astype(object)
-    raise ValueError(f"to_onnx stores labels that are numbers or texts, not {classes.dtype}: {classes[:3]!r}.")
+    raise ValueError(f"to_onnx supports labels that are numbers or strings, not {classes.dtype}: {classes[:3]!r}.")

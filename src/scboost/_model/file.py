@@ -1,8 +1,8 @@
-"""One file for a fitted model: a native XGBoost model that carries what is scboost's own in its attributes.
+"""Model files: a native XGBoost model with the state of scboost in its attributes.
 
-The attribute ``scboost`` is JSON text; ``scboost_checksum`` is the SHA-256 of everything else. Nothing in a file is
-executed, and nothing is believed: lengths, indices, links between nodes, types and the agreement of the two parts are
-checked before XGBoost sees the model.
+The attribute ``scboost`` is JSON text; ``scboost_checksum`` is the SHA-256 of everything else. Files are
+untrusted: nothing is executed, and lengths, indices, links between nodes, types and the consistency of the two parts
+are checked before XGBoost reads the model.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import base64
 import hashlib
 import inspect
 import json
+import math
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,7 @@ _RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
 
 
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
-    """Return the native model, with everything else in its attributes."""
+    """Return the native model, with the state of scboost in its attributes."""
     ensemble = model.trees("save_model")
     native = ensemble.document()
     own = {
@@ -98,9 +99,9 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
 
 
 def _stored_leaf_values(ensemble: TreeEnsemble, native: Document) -> FloatArray:
-    """Return leaf values before the weights; of the first round only, if the native model has those of the others.
+    """Return unweighted leaf values; of the first round only, if the native model contains those of the others.
 
-    That is so if all weights are 1. The leaves of the first round always hold a part of the intercept.
+    This is the case if all weights are 1. The leaves of the first round always include a part of the intercept.
     """
     values = ensemble.leaf_values()
     n_first, later = _later_leaf_values(native, ensemble.n_outputs)
@@ -152,7 +153,7 @@ def _pack_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def not_stored(parameters: Mapping[str, Any]) -> list[str]:
-    """Names of the parameters that hold objects which a file cannot store."""
+    """Return the names of parameters with values that a file cannot store."""
     names = []
     for name, value in parameters.items():
         try:
@@ -171,7 +172,7 @@ def pack_loss(loss: Loss) -> dict[str, Any]:
 
 
 def _pack_own_parameters(loss: Loss) -> dict[str, Any]:
-    """Arguments that a loss of the user's was made with, by name."""
+    """Return the constructor arguments of a user-defined loss by name."""
     cls = type(loss)
     missing = [name for name in inspect.signature(cls).parameters if not hasattr(loss, name)]
     if missing:
@@ -196,7 +197,7 @@ def parse(data: bytes) -> Document:
     Returns
     -------
     Document
-        Sound, of a known schema, and with the right checksum.
+        Valid, of a known schema, and with the right checksum.
     """
     with untrusted("is corrupt or not a model file"):
         document = Document.decode(data)
@@ -218,9 +219,9 @@ def from_document(document: Document, loss: Loss | None = None) -> tuple[FittedM
     Parameters
     ----------
     document : Document
-        Sound.
+        Valid.
     loss : Loss, optional
-        The loss of the model, if it is not one of scboost's.
+        The loss of the model, if it is user-defined.
     """
     own = read_text(document.attributes[_OWN].encode(), finite=True)
     _check_schema(own)
@@ -247,11 +248,11 @@ def _check_schema(own: dict[str, Any]) -> None:
     unknown = sorted(set(own) - _KEYS - (_KEYS_OF_SCHEMA_1 if schema == 1 else set()))
     require(not unknown, f"unknown entries {unknown!r:.80}")
     versions = own["scboost"], own["xgboost"]
-    require(all(isinstance(version, str) for version in versions), "a version is not a text")
+    require(all(isinstance(version, str) for version in versions), "a version is not a string")
 
 
 class _Reader:
-    """Turns scboost's own part of a file back into a fitted model and the parameters of its estimator."""
+    """Restores the fitted model and the parameters of its estimator from a file."""
 
     def __init__(self, own: dict[str, Any], document: Document, loss: Loss | None) -> None:
         self._own, self._document, self._given_loss = own, document, loss
@@ -283,9 +284,9 @@ class _Reader:
         require(plausible, f"projection_strength_ is {strength!r:.40}")
         rate, reason, name = fitted["learning_rate_"], fitted["stop_reason_"], fitted.get("target_name_")
         require(type(rate) in {int, float} and 0 < rate < 1e300, f"learning_rate_ is {rate!r:.40}")
-        require(isinstance(reason, str), "stop_reason_ is not a text")
+        require(isinstance(reason, str), "stop_reason_ is not a string")
         names = [] if name is None else [name] if isinstance(name, str) else name
-        require(isinstance(names, list) and all(isinstance(one, str) for one in names), "target_name_ is not a text")
+        require(isinstance(names, list) and all(isinstance(one, str) for one in names), "target_name_ is not a string")
         engine = fitted.get("engine_")
         require(engine in (None, *get_args(EngineName)), f"engine_ is {engine!r:.40}")
         weights = fitted.get("weighting_result_")
@@ -331,7 +332,7 @@ class _Reader:
         require(intercept.shape == (loss.n_outputs,), f"the intercept is not of {loss.n_outputs} outputs")
         require(bool(np.isfinite(intercept).all()), "the intercept is not finite")
         require(self._document.n_outputs == loss.n_outputs, "the loss has other outputs than the trees")
-        ensemble = new_ensemble(encoder, loss, intercept, of_trees=True)
+        ensemble = cast("TreeEnsemble", new_ensemble(encoder, loss, intercept, of_trees=True))
         weights = float64(unpack(own["weights"]), "weights")
         leaf_values = unpack(own["leaf_values"])
         require(isinstance(leaf_values, np.ndarray) and leaf_values.dtype == np.float32, "leaf_values are not float32")
@@ -341,7 +342,6 @@ class _Reader:
             leaf_values = np.concatenate([leaf_values, later])
         dropped = ubjson.decode(base64.b64decode(own["dropped_trees"], validate=True))
         require(isinstance(dropped, list), "dropped_trees is not a list")
-        assert isinstance(ensemble, TreeEnsemble)  # noqa: S101 - for the type checker
         ensemble.restore(self._document, weights, leaf_values, dropped)
         return ensemble
 
@@ -363,9 +363,9 @@ class _Reader:
         return loss
 
     def _own_loss(self, stored: dict[str, Any]) -> Loss:
-        """Return the loss given, if it is the one that the file names."""
+        """Return the given loss if it matches the one that the file names."""
         name, module, parameters = stored["name"], stored["module"], stored["parameters"]
-        require(isinstance(name, str) and isinstance(module, str), "the name of the loss is not a text")
+        require(isinstance(name, str) and isinstance(module, str), "the name of the loss is not a string")
         require(isinstance(parameters, dict), "the parameters of the loss are not a dictionary")
         written = f"{name:.80}({', '.join(f'{key}={unpack(value)!r}' for key, value in parameters.items()):.200})"
         given = self._given_loss
@@ -410,7 +410,7 @@ def _checked_classes(classes: Any, loss: Loss) -> npt.NDArray[Any] | None:
     require(isinstance(classes, np.ndarray) and classes.shape == (n_classes,), f"there are not {n_classes} classes")
     labels = classes.tolist()
     require(len(set(labels)) == n_classes, "a class comes twice")
-    require(all(label == label for label in labels), "a class is NaN")  # noqa: PLR0124
+    require(not any(isinstance(label, float) and math.isnan(label) for label in labels), "a class is NaN")
     array: npt.NDArray[Any] = classes
     return array
 
@@ -423,7 +423,7 @@ def _checked_members(members: Any, ensemble: TreeEnsemble) -> tuple[int, ...]:
 
 def _checked_log(log: Any) -> dict[str, FloatArray]:
     require(isinstance(log, dict), "a log is not a dictionary")
-    require(all(isinstance(name, str) for name in log), "a name in a log is not a text")
+    require(all(isinstance(name, str) for name in log), "a name in a log is not a string")
     is_column = all(isinstance(values, np.ndarray) and values.ndim == 1 for values in log.values())
     require(is_column, "a log holds something else than columns")
     require(all(values.dtype.kind in NUMERIC for values in log.values()), "a log holds something else than numbers")
@@ -432,7 +432,7 @@ def _checked_log(log: Any) -> dict[str, FloatArray]:
 
 
 def _checked_baseline(baseline: Any, loss: Loss) -> dict[str, FloatArray]:
-    """Check what survival functions are computed from."""
+    """Check the baseline of survival functions."""
     require(isinstance(baseline, dict), "the baseline is not a dictionary")
     if not baseline:
         return {}

@@ -1,4 +1,4 @@
-"""The fitted model: everything that predictions and files need, and nothing of how it was fitted."""
+"""The fitted model: the state needed for predictions and files."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class NotCalibratedError(ValueError):
 
     def __init__(self, method: str) -> None:
         super().__init__(
-            f"{method} needs out-of-fold predictions, which a fit has that selects the number of rounds by "
-            "cross-validation (n_estimators='auto'), or a calibration set: call calibrate(X_cal, y_cal) with samples "
+            f"{method} needs out-of-fold predictions, which are available if the number of rounds was selected by "
+            "cross-validation (n_estimators='auto'), or a calibration set: call calibrate(X_cal, y_cal) with data "
             "that were not used in fit."
         )
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What cross-validation selected.
+    """Results of selection by cross-validation.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class FittedModel:
     Attributes
     ----------
     encoder : Encoder
-        Turns X into the matrix that the ensemble takes.
+        Converts X to the matrix that the ensemble reads.
     classes : ndarray of shape (n_classes,) or None
         Class labels; None for regression.
     loss : Loss
@@ -95,23 +95,22 @@ class FittedModel:
     projection_strength : float or None
         Share of the historical component that was removed from the gradient, if known.
     training_log : mapping of str to ndarray
-        One entry a round.
+        One entry per round.
     stop_reason : str
         Why fewer rounds than requested were run; empty otherwise.
     selection : Selection
-        What cross-validation selected.
+        Results of selection by cross-validation.
     weighting_result : Weights or None
         Tree weights with their optimality gap, if weights were learned.
     target_name : str, tuple of str or None
         Name of the target column, if known; names of several: all targets, time and event of a survival model, or
         relevance and query of a ranking.
     baseline : mapping of str to ndarray
-        What turns the raw scores of a survival model into survival functions; empty for other models, and before the
-        end of the fit.
+        Baseline of the survival functions of a survival model; empty for other models and during the fit.
     members : tuple of int
         Number of rounds of each fold model that the ensemble ends with; empty if there are none.
     conformal : Intervals, LabelSets or None
-        What prediction intervals and label sets need; None without out-of-fold predictions and calibration set.
+        Calibration state of intervals or label sets; None without out-of-fold predictions and calibration set.
     engine : {"native", "xgboost"} or None
         Engine that grew the trees; None for other learners and where it is not known.
     """
@@ -137,7 +136,7 @@ class FittedModel:
 
     @property
     def owner(self) -> str:
-        """Name of the estimator that has such a model."""
+        """Name of the estimator class of the model."""
         return _OWNERS[self.loss.task] if self.classes is None else "SCBoostClassifier"
 
     @property
@@ -148,18 +147,18 @@ class FittedModel:
 
     @property
     def has_other_learners(self) -> bool:
-        """Whether the learners are not XGBoost's trees."""
+        """Whether the learners are regressors passed as ``estimator``, not built-in trees."""
         return not isinstance(self.ensemble, TreeEnsemble)
 
     # --- raw scores and predictions ----------------------------------------------------------------------------------
 
     def encode(self, X: ArrayLike, *, check_finite: bool = True) -> Matrix:
-        """Return X as the ensemble takes it."""
+        """Return X as a matrix for the ensemble."""
         return self.encoder.encode(X, owner=self.owner, check_finite=check_finite)
 
     def raw_scores(self, X: ArrayLike, n_threads: int) -> Float64Array:
         """Return the raw scores of samples, of shape (n_outputs, n)."""
-        # XGBoost orders infinite values like all others, and looking for them takes up to a fifth of the prediction.
+        # Infinite values are ordered like all others; searching for them would take up to a fifth of the time.
         matrix = self.encode(X, check_finite=self.has_other_learners)
         return np.asarray(self.ensemble.scores(matrix, n_threads), dtype=np.float64)
 
@@ -195,7 +194,7 @@ class FittedModel:
         return self.loss.n_outputs if self.loss.independent_outputs else 1
 
     def require_one_target(self, method: str) -> None:
-        """Raise ValueError for a method that models of several targets do not have."""
+        """Raise ValueError if the model has several targets, which the method does not support."""
         if self.n_targets > 1:
             raise ValueError(
                 f"{method} supports one target, this model has {self.n_targets}; fit one model per target, for example "
@@ -221,7 +220,7 @@ class FittedModel:
         return self.conformal.contains(self.means(raw), coverage, method, by_class=by_class)
 
     def uncertainty(self, X: ArrayLike, n_threads: int) -> tuple[Float64Array, Float64Array]:
-        """Return the data part and the model part of the uncertainty of each sample, of shape (n,)."""
+        """Return the aleatoric and the epistemic uncertainty of each sample, of shape (n,)."""
         self.require_one_target("prediction_uncertainty")
         if len(self.members) < 2:
             raise ValueError(
@@ -243,7 +242,9 @@ class FittedModel:
         """Yield the raw scores of each fold model, of shape (n_outputs, n), from the common intercept."""
         ensemble, n_members = self.ensemble, len(self.members)
         first = ensemble.n_rounds - sum(self.members)
-        share = 1 / n_members if first == 0 else 0.5 / n_members  # a model on all samples has the other half
+        share = (
+            1 / n_members if first == 0 else 0.5 / n_members
+        )  # a model on all samples has the other half of the weight
         for size in self.members:
             H = ensemble.contributions(matrix, first, first + size, n_jobs=n_threads)
             added = np.einsum("tk,tkn->kn", ensemble.weights[first : first + size], H.astype(np.float64))
@@ -257,10 +258,10 @@ class FittedModel:
     # --- trees -------------------------------------------------------------------------------------------------------
 
     def trees(self, method: str) -> TreeEnsemble:
-        """Return the ensemble for a method that only XGBoost's trees support."""
+        """Return the ensemble for a method that needs trees."""
         if isinstance(self.ensemble, TreeEnsemble):
             return self.ensemble
-        raise AttributeError(f"{method}() needs trees of the XGBoost engine; this model has estimator=.")
+        raise AttributeError(f"{method}() needs the built-in trees; this model was fitted with estimator=.")
 
     def values_only(self, function: str) -> None:
         """Raise ValueError if the predictions are distributions, which a function cannot express."""
@@ -289,10 +290,10 @@ class FittedModel:
         return values[:, 0] if values.shape[1] == 1 else values
 
     def learners(self) -> list[Any]:
-        """Return the fitted regressors, if other learners than XGBoost's trees were used."""
+        """Return the fitted regressors, if ``estimator`` was given."""
         if isinstance(self.ensemble, EstimatorEnsemble):
             return self.ensemble.estimators
-        raise AttributeError("estimators_ exists with estimator= only; see get_booster().")
+        raise AttributeError("estimators_ exists only with estimator=; see get_booster().")
 
     @property
     def weights(self) -> Float64Array:
@@ -320,9 +321,9 @@ class FittedModel:
         Parameters
         ----------
         kept : ndarray of shape (n_kept,)
-            Positions among the rounds that the diagnostics read: for XGBoost's trees, those of non-zero weight.
+            Positions among the rounds that the diagnostics read: for trees, those of non-zero weight.
         weights : ndarray of shape (n_kept, n_outputs)
-            New weights of these rounds; for XGBoost's trees, factors of the old ones, which the leaves include.
+            New weights of these rounds; for trees, factors of the old ones, which the leaves include.
         intercept : ndarray of shape (n_outputs,)
             The new intercept.
         """
@@ -333,21 +334,21 @@ class FittedModel:
             weights = weights * ensemble.weights[rounds]
         ensemble.select(rounds)
         ensemble.reweight(weights, intercept)
-        # The learned weights describe trees that the new model no longer has; its errors are others.
+        # Learned weights and calibration refer to the original model.
         forgotten = replace(self, weighting_result=None, conformal=None, members=())
         return replace(forgotten, ensemble=ensemble, n_rounds=ensemble.n_rounds)
 
 
 @runtime_checkable
 class HasFittedModel(Protocol):
-    """An estimator of this library, as the functions see it that take a fitted model."""
+    """An estimator of this library, for functions that take a fitted model."""
 
     def __fitted_model__(self) -> FittedModel:
         """Return the fitted model; NotFittedError before ``fit``."""
 
 
 def fitted_model(estimator: HasFittedModel, function: str) -> FittedModel:
-    """Return the fitted model of an estimator that a user gave to a function."""
+    """Return the fitted model of an estimator passed to a public function."""
     if not isinstance(estimator, HasFittedModel):
         raise TypeError(
             f"{function} takes a fitted SCBoostClassifier or SCBoostRegressor, got {type(estimator).__name__}."
@@ -363,11 +364,11 @@ def new_ensemble(encoder: Encoder, loss: Loss, intercept: FloatArray, *, of_tree
     encoder : Encoder
         The features.
     loss : Loss
-        The loss, whose link the native model gets.
+        The loss, which determines the link of the native model.
     intercept : ndarray of shape (n_outputs,)
         Constant raw score.
     of_trees : bool
-        Whether the learners are XGBoost's trees.
+        Whether the learners are trees.
     """
     if not of_trees:
         return EstimatorEnsemble(encoder.features.n, intercept)

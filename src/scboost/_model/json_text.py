@@ -78,7 +78,7 @@ def _array(name: str, values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Convert a list of numbers as XGBoost would: without rounding, and without numbers in other forms."""
     whole = np.dtype(dtype).kind != "f"
     if not isinstance(values, list) or not {*map(type, values)} <= ({int} if whole else {int, float}):
-        raise ValueError(f"{name} is not a list of {'whole ' if whole else ''}numbers.")
+        raise ValueError(f"{name} is not a list of {'integers' if whole else 'numbers'}.")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
         return np.array(values, dtype=dtype)
 

@@ -1,4 +1,4 @@
-"""Values as JSON: numbers, texts, lists, dictionaries and arrays, with a tag where JSON has no such type."""
+"""Values as JSON: numbers, strings, lists, dictionaries and arrays, with a tag for types that JSON does not have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMERIC = "biuf"
 """Kinds of arrays that are stored as bytes."""
 
 
-# Errors that decoding bytes of any other origin may raise.
+# Errors that decoding untrusted bytes may raise.
 _DECODING_ERRORS = (
     ValueError,
     TypeError,
@@ -39,7 +39,7 @@ class ModelFileError(ValueError):
 
 @contextmanager
 def untrusted(problem: str = "is corrupt") -> Iterator[None]:
-    """Turn any error of decoding a file into a ModelFileError."""
+    """Convert errors of decoding a file to ModelFileError."""
     try:
         yield
     except ModelFileError:
@@ -49,7 +49,7 @@ def untrusted(problem: str = "is corrupt") -> Iterator[None]:
 
 
 def pack(value: Any, name: str = "") -> Any:
-    """Turn a value into what JSON has, with a tag where JSON has no such type."""
+    """Convert a value to JSON, with a tag for types that JSON does not have."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -73,7 +73,7 @@ def pack(value: Any, name: str = "") -> Any:
         return {"weights": fields}
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     raise ValueError(
-        f"{name} holds {kind}, which a model file cannot store; allowed are numbers, texts, and lists, "
+        f"{name} holds {kind}, which a model file cannot store; allowed are numbers, strings, and lists, "
         "dictionaries and arrays of these."
     )
 
@@ -113,16 +113,16 @@ def _checked_weights(weights: Weights) -> Weights:
         require(bool(np.isfinite(values).all()), f"{name} of the weighting are not finite")
     for name in ("objective", "loss", "covariance_term", "ridge_term", "gap"):
         require(type(getattr(weights, name)) in {int, float}, f"{name} of the weighting is not a number")
-    require(type(weights.n_iterations) is int, "n_iterations of the weighting is not a whole number")
+    require(type(weights.n_iterations) is int, "n_iterations of the weighting is not an integer")
     require(type(weights.converged) is bool, "converged of the weighting is neither true nor false")
     return weights
 
 
 def _unpack_texts(kind: str, values: list[Any]) -> npt.NDArray[Any]:
     require(isinstance(values, list), "the values of an array are not a list")
-    require(all(isinstance(v, str | int | float) for v in values), "an array holds neither texts nor numbers")
+    require(all(isinstance(v, str | int | float) for v in values), "an array holds neither strings nor numbers")
     if kind == "U":
-        require(all(isinstance(v, str) for v in values), "an array of texts holds something else")
+        require(all(isinstance(v, str) for v in values), "an array of strings holds something else")
         return np.array(values, dtype=str)
     require(kind == "O", f"unknown type of array {kind!r:.40}")
     array = np.empty(len(values), dtype=object)

@@ -18,7 +18,7 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
     model.require_one_target("Reading trees for diagnostics")
     ensemble = model.ensemble
     if not ensemble.weights.any():
-        raise ValueError("The model has no trees: there is nothing to measure or to weight.")
+        raise ValueError("The model has no trees, so that redundancy and tree weights are not defined.")
     link = model.loss.link.name
     by_learner = EnsembleReader(
         lambda X, out: np.copyto(
@@ -36,7 +36,7 @@ def read_trees(model: FittedModel, n_threads: int) -> EnsembleReader:
     )
     if not isinstance(ensemble, TreeEnsemble):
         return by_learner
-    # Without the intercept, which takes digits from float32 leaves, and without the rounds of weight 0.
+    # Without the intercept, which would reduce the precision of float32 leaves, and without rounds of weight 0.
     if is_available():
         n_trees = len(ensemble.kept) * ensemble.n_outputs
         return replace(

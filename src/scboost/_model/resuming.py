@@ -1,4 +1,4 @@
-"""Going on with an earlier fit: what must be the same, and what may change."""
+"""Resuming a fit: checks that data and parameters are those of the earlier fit."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ MAY_CHANGE_IN_WARM_START = frozenset(
         "weight_ridge",
     }
 )
-"""Parameters that leave the rounds already done as they are; all others must stay between fits with ``warm_start``."""
+"""Parameters that may change between fits with ``warm_start``, because finished rounds do not depend on them."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a fit was about, small enough to be kept with it.
+    """Fingerprint of the data and parameters of a fit, stored with its state.
 
     Attributes
     ----------
-    rows, target, weights : int
-        Checksums, in the order of the rows; in any order where workers share them.
+    samples, target, weights : int
+        Checksums of X, y and the sample weights; independent of the order of the samples in distributed fits.
     validation : tuple of int
-        The same three of the validation set; empty if there is none.
-    columns : tuple
+        The same three checksums of the validation set; empty if there is none.
+    features : tuple
         Number of features and their names.
     categories : int
         Checksum of the categories of all features.
     parameters : dict of str to str
-        Texts of the parameters that must not change.
+        String representations of the parameters that must not change.
     """
 
-    rows: int
+    samples: int
     target: int
     weights: int
     validation: tuple[int, ...]
-    columns: tuple[Any, ...]
+    features: tuple[Any, ...]
     categories: int
     parameters: dict[str, str]
 
@@ -74,63 +74,65 @@ class Identity:
         cls,
         parameters: Mapping[str, Any],
         encoder: Encoder,
-        rows: Samples,
+        samples: Samples,
         validation: Samples | None,
         context: Context,
     ) -> Identity:
-        """Take the identity of a fit that is about to begin; "engine" among the parameters is the one in use."""
+        """Return the identity of a fit; "engine" among the parameters is the engine in use."""
         texts = {
             name: parameter_text(value) for name, value in parameters.items() if name not in MAY_CHANGE_IN_WARM_START
         }
         if not isinstance(parameters["random_state"], int | np.integer | None):
-            texts.pop("random_state")  # a generator moves on; the seed it gave is kept with the training
+            texts.pop(
+                "random_state"
+            )  # the state of a generator changes; the seed drawn from it is stored with the training
 
         def checksum(keys: Keys, values: FloatArray | None = None) -> int:
             if context.communicator.size == 1:
                 return _checksum(keys, values)
             return _checksum_of_all_workers(keys, values, context.communicator)
 
-        def parts(of: Samples) -> tuple[int, int, int]:
+        def checksums(of: Samples) -> tuple[int, int, int]:
             keys = of.keys(context)
             weights = 0 if of.weight is None else checksum(keys, of.weight)
             return checksum(keys), checksum(keys, of.y.astype(np.float64)), weights
 
-        own = parts(rows)
+        own = checksums(samples)
         return cls(
-            rows=own[0],
+            samples=own[0],
             target=own[1],
             weights=own[2],
-            validation=() if validation is None else parts(validation),
-            columns=(encoder.n_features, *(encoder.feature_names or ())),
+            validation=() if validation is None else checksums(validation),
+            features=(encoder.n_features, *(encoder.feature_names or ())),
             categories=_categories_checksum(encoder),
             parameters=texts,
         )
 
     def check_same(self, now: Identity) -> None:
-        """Raise ValueError that names what has changed."""
-        if self.columns != now.columns:
+        """Raise ValueError if data or parameters have changed."""
+        if self.features != now.features:
             raise ValueError(
-                f"The fit to go on with had the columns {_columns(self)}, X has {_columns(now)}; give the same "
-                "columns in the same order, or start anew with warm_start=False or a clone."
+                f"The fit to resume had the features {_features(self)}, but X has {_features(now)}; pass the same "
+                "features in the same order, or start a new fit with warm_start=False or a clone."
             )
         if self.categories != now.categories:
             raise ValueError(
-                "The categories of X are not those of the fit to continue, or the parts of its dates; pass the same "
-                "data, or start anew with warm_start=False or a clone."
+                "The categories of X, or the parts of its dates, differ from those of the fit to resume; pass the same "
+                "data, or start a new fit with warm_start=False or a clone."
             )
         for name, old in self.parameters.items():
             if now.parameters.get(name, old) != old:
                 raise ValueError(
-                    f"{name}={now.parameters[name]} was {old} in the fit to go on with. Between two fits with "
+                    f"{name}={now.parameters[name]} was {old} in the fit to resume. Between two fits with "
                     f"warm_start=True only {', '.join(sorted(MAY_CHANGE_IN_WARM_START))} may change; use "
-                    "warm_start=False, or a clone, to start anew."
+                    "warm_start=False or a clone to start a new fit."
                 )
-        parts = {"rows": "X", "target": "y", "weights": "sample_weight", "validation": "the validation set"}
-        changed = [said for name, said in parts.items() if getattr(self, name) != getattr(now, name)]
+        names = {"samples": "X", "target": "y", "weights": "sample_weight", "validation": "the validation set"}
+        changed = [argument for name, argument in names.items() if getattr(self, name) != getattr(now, name)]
         if changed:
             raise ValueError(
-                f"warm_start=True goes on with the first fit and needs its samples, but {' and '.join(changed)} "
-                f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False, or a clone, to start anew."
+                f"warm_start=True resumes the previous fit and needs the same data, but {' and '.join(changed)} "
+                f"{'has' if len(changed) == 1 else 'have'} changed; use warm_start=False or a clone to start a new fit."
             )
 
 
@@ -142,12 +144,12 @@ def _categories_checksum(encoder: Encoder) -> int:
 
 
 def _checksum(keys: Keys, values: FloatArray | None = None) -> int:
-    """Return a number that differs if any sample or the order of the samples does."""
+    """Return a checksum of the samples in their order."""
     return crc32(keys.tobytes()) if values is None else crc32(values.tobytes())
 
 
 def _checksum_of_all_workers(keys: Keys, values: FloatArray | None, communicator: Communicator) -> int:
-    """Return the same for the samples of all workers, however they are distributed."""
+    """Return a checksum of the samples of all workers that does not depend on their distribution."""
     with np.errstate(over="ignore"):
         if values is not None:
             keys = mix64(keys ^ mix64(np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)))
@@ -162,11 +164,11 @@ class Resumable:
     Attributes
     ----------
     training : Training
-        Where the loop stands.
+        State of the loop.
     identity : Identity
-        What the fit was about.
+        Fingerprint of data and parameters.
     n_rounds : int or "auto"
-        Number of rounds that the fit was asked for.
+        Requested number of rounds.
     """
 
     training: Training
@@ -194,20 +196,19 @@ def check_base(model: FittedModel, encoder: Encoder, classes: npt.NDArray[Any] |
 
 
 def _difference(model: FittedModel, encoder: Encoder, classes: npt.NDArray[Any] | None, loss: Loss) -> str:
-    """Say what keeps a fit from continuing a model; empty if nothing does."""
+    """Return why a fit cannot continue a model; empty if it can."""
     if _names(model.encoder) != _names(encoder):
         own, now = _names(model.encoder), _names(encoder)
-        return f"has the columns {own}, X has {now}; give the same columns in the same order"
+        return f"has the features {own}, but X has {now}; pass the same features in the same order"
     if model.encoder != encoder:
         return (
-            "was fitted on other kinds of columns: numbers where X has categories or dates, or dense values where X is "
-            "sparse"
+            "was fitted on other types of features: numeric, but categorical or dates in X, or dense, but sparse in X"
         )
     own_labels, labels = (() if given is None else given for given in (model.classes, classes))
     if not np.array_equal(own_labels, labels):
         return f"has the classes {np.asarray(own_labels).tolist()}, y has {np.asarray(labels).tolist()}"
     if not model.loss.same_as(loss):
-        return f"was fitted with another loss, {model.loss!r}; this is {loss!r}"
+        return f"was fitted with the loss {model.loss!r}, which differs from {loss!r}"
     return ""
 
 
@@ -215,11 +216,11 @@ def _names(encoder: Encoder) -> list[Any]:
     return list(encoder.feature_names or range(encoder.n_features))
 
 
-def _columns(identity: Identity) -> str:
-    number, *names = identity.columns
+def _features(identity: Identity) -> str:
+    number, *names = identity.features
     return str(names) if names else f"0 to {number - 1}, without names"
 
 
 def parameter_text(value: Any) -> str:
-    """Text of a parameter's value, by which it is compared."""
+    """Return the string representation of a parameter, which is used to compare values."""
     return str(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

@@ -1,7 +1,7 @@
 """Structural checks of a model document, made before XGBoost reads a file or a foreign model is changed.
 
-XGBoost trusts what it reads: a child that does not exist, or two nodes that are each other's children, end in a crash
-or an endless loop. Every number that XGBoost follows, takes for a length or computes with is checked here first.
+XGBoost trusts its input: an invalid child index or a cycle of nodes causes a crash or an endless loop. All indices,
+lengths and values that XGBoost uses are checked here first.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def check(document: Document) -> None:
     Parameters
     ----------
     document : Document
-        Decoded; nothing about it is trusted.
+        Decoded, untrusted.
 
     Raises
     ------
     ValueError
-        Says that the model is corrupt, and where; or that it is of a kind that is not supported.
+        If the model is corrupt, with the location, or not supported.
     """
     for location, message in problems(document):
         raise ValueError(f"The XGBoost model is corrupt: {f'in {location}, ' if location else ''}{message}")
@@ -85,7 +85,7 @@ def problems(document: Document) -> Iterator[tuple[str, str]]:
     Parameters
     ----------
     document : Document
-        Decoded; nothing about it is trusted.
+        Decoded, untrusted.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _check_learner(document: Document) -> tuple[int, int]:
     _require(all(type(n) is int and 0 <= n < 1000 for n in numbers), "version is not a list of three numbers")
     attributes = learner["attributes"]
     _require(isinstance(attributes, dict), "its attributes are not an object")
-    _require(all(isinstance(text, str) for text in attributes.values()), "an attribute is not a text")
+    _require(all(isinstance(text, str) for text in attributes.values()), "an attribute is not a string")
     parameters = learner["learner_model_param"]
     d = _integer(parameters["num_feature"], "num_feature", 0, _LARGEST)
     n_classes = _integer(parameters["num_class"], "num_class", 0, _LARGEST)
@@ -149,9 +149,9 @@ def _check_learner(document: Document) -> tuple[int, int]:
     for name in ("feature_names", "feature_types"):
         texts = learner[name]
         _require(isinstance(texts, list) and len(texts) in {0, d}, f"{name} are not those of {d} features")
-        _require(all(isinstance(text, str) for text in texts), f"{name} are not texts")
+        _require(all(isinstance(text, str) for text in texts), f"{name} are not strings")
     objective = learner["objective"]
-    _require(isinstance(objective["name"], str), "the name of the objective is not a text")
+    _require(isinstance(objective["name"], str), "the name of the objective is not a string")
     if "softmax_multiclass_param" in objective:
         stated = _integer(objective["softmax_multiclass_param"]["num_class"], "num_class", 0, _LARGEST)
         _require(stated == n_classes, f"the objective has {stated} classes, the model {n_classes}")
@@ -210,7 +210,7 @@ def base_scores(text: str) -> list[float]:
 
 
 def _check_base_score(text: Any, K: int) -> None:
-    _require(isinstance(text, str) and len(text) < 64 * (K + 1), "base_score is not a text of the right length")
+    _require(isinstance(text, str) and len(text) < 64 * (K + 1), "base_score is not a string of the right length")
     try:
         values = np.array(base_scores(text))
     except ValueError as error:
@@ -221,7 +221,7 @@ def _check_base_score(text: Any, K: int) -> None:
 
 def _check_number(text: Any, name: str) -> None:
     """Check a number that XGBoost stores as text and refuses to load if it cannot read it."""
-    _require(isinstance(text, str) and len(text) < 64, f"{name} is not a text")
+    _require(isinstance(text, str) and len(text) < 64, f"{name} is not a string")
     try:
         value = float(text)
     except ValueError as error:
@@ -357,11 +357,11 @@ def _table(entry: Any) -> list[Any]:
         return list(values.tolist())
     offsets = entry["offsets"]
     _require(isinstance(offsets, np.ndarray) and offsets.dtype == np.int32, "offsets is not an array of int32")
-    _require(values.dtype == np.int8, "a table of texts is not made of bytes")
+    _require(values.dtype == np.int8, "a table of strings is not made of bytes")
     if not len(offsets):
-        _require(not len(values), "a table of texts has no offsets")
+        _require(not len(values), "a table of strings has no offsets")
         return []
-    _require(offsets[0] == 0 and offsets[-1] == len(values), "offsets do not cover the texts")
+    _require(offsets[0] == 0 and offsets[-1] == len(values), "offsets do not cover the strings")
     _require(bool((np.diff(offsets) >= 0).all()), "offsets are out of order")
     text = values.tobytes()
     return [text[a:b] for a, b in pairwise(offsets)]
@@ -369,19 +369,17 @@ def _table(entry: Any) -> list[Any]:
 
 def _integer(text: Any, name: str, low: int, high: int) -> int:
     """Read a number that XGBoost stores as text."""
-    _require(
-        isinstance(text, str) and text.isdecimal() and text.isascii(), f"{name} {text!r:.40} is not a whole number"
-    )
+    _require(isinstance(text, str) and text.isdecimal() and text.isascii(), f"{name} {text!r:.40} is not an integer")
     _require(len(text) <= 10 and low <= int(text) <= high, f"{name} {text:.40} is not from {low} to {high}")
     return int(text)
 
 
 def _integers(values: Any, name: str, size: int | None = None) -> IntArray:
     _require(isinstance(values, list | np.ndarray), f"{name} is not a list")
-    _require(not isinstance(values, list) or {*map(type, values)} <= {int}, f"{name} is not a list of whole numbers")
+    _require(not isinstance(values, list) or {*map(type, values)} <= {int}, f"{name} is not a list of integers")
     array = np.asarray(values)
     array = array.astype(np.int64) if not array.size else array
-    _require(array.ndim == 1 and array.dtype.kind in "iu", f"{name} is not a list of whole numbers")
+    _require(array.ndim == 1 and array.dtype.kind in "iu", f"{name} is not a list of integers")
     _require(size is None or len(array) == size, f"{name} has {len(array)} entries, not {size}")
     return array
 

@@ -28,8 +28,8 @@ def decode(data: bytes | bytearray) -> Any:
     Parameters
     ----------
     data : bytes
-        For example ``booster.save_raw("ubj")``. It need not be trusted: a length is compared with what is left of the
-        document before anything is allocated.
+        For example ``booster.save_raw("ubj")``. May be untrusted: lengths are compared with the size of the rest of
+        the document before memory is allocated.
 
     Returns
     -------

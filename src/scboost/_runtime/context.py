@@ -21,9 +21,9 @@ class Context:
     threads : Threads
         Threads for passes over the samples.
     storage : Storage
-        Where long vectors live.
+        Storage of long vectors.
     observer : Observer
-        Is notified of models and rounds.
+        Notified of models and rounds.
     """
 
     communicator: Communicator = SINGLE_PROCESS

@@ -1,10 +1,10 @@
 """Interrupts from the keyboard: raised where work can stop, held where it cannot.
 
-A fit has three kinds of sections. Where nothing would be lost, an interrupt is raised at once, as always in Python. In
-a round, it is held until the round is finished: half a round would leave scores and histories that no later round could
-continue from. While a C++ library calls back into Python it is deferred: an exception would be lost, or leave the
-library with half of its data. The state is the handler itself. Only Python's own handler in the main thread is
-replaced; other handlers are left alone.
+A fit has three kinds of sections. Where no state would be lost, an interrupt is raised at once, as usual in Python.
+Within a round, it is held until the round is finished: half a round would leave inconsistent raw scores and histories.
+While a C++ library calls back into Python, it is deferred: an exception would be lost, or leave the library with
+incomplete data. The state is the handler itself. Only Python's own handler in the main thread is replaced; other
+handlers are left unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class _Handler:
     """Handles interrupts while sections are entered and left."""
 
     def __init__(self) -> None:
-        self.mode, self.asked = _Mode.RAISE, False
+        self.mode, self.interrupted = _Mode.RAISE, False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        again, self.asked = self.asked, True
+        again, self.interrupted = self.interrupted, True
         if self.mode is _Mode.RAISE or (self.mode is _Mode.HOLD and again):
             signal.default_int_handler(number, frame)
 
@@ -41,7 +41,7 @@ def _never() -> bool:
 
 @contextmanager
 def _section(mode: _Mode) -> Iterator[Callable[[], bool]]:
-    """Handle interrupts in one way; yields a function that tells whether there was one."""
+    """Handle interrupts in the given mode; yields a function that returns whether there was one."""
     if threading.current_thread() is not threading.main_thread():
         yield _never
         return
@@ -54,7 +54,7 @@ def _section(mode: _Mode) -> Iterator[Callable[[], bool]]:
     if handler is not outer:
         signal.signal(signal.SIGINT, handler)
     try:
-        yield lambda: handler.asked
+        yield lambda: handler.interrupted
     finally:
         handler.mode = before
         if handler is not outer:
@@ -65,7 +65,7 @@ def _section(mode: _Mode) -> Iterator[Callable[[], bool]]:
 def interrupts_held() -> Iterator[Callable[[], bool]]:
     """Hold the first interrupt; a second one is raised at once.
 
-    Yields a function that tells, also afterwards, whether there was an interrupt; whoever holds must act on it.
+    Yields a function that returns, also after the section, whether there was an interrupt; the caller must act on it.
     """
     with _section(_Mode.HOLD) as interrupted:
         yield interrupted
@@ -84,7 +84,7 @@ def interrupts_raised() -> Iterator[None]:
 def interrupts_deferred() -> Iterator[Callable[[], bool]]:
     """Defer all interrupts to the end of the section.
 
-    Yields a function that tells whether there was one, for sections that can end early.
+    Yields a function that returns whether there was one, for sections that can end early.
     """
     with _section(_Mode.DEFER) as interrupted:
         yield interrupted

@@ -1,4 +1,4 @@
-"""Where the long vectors of a fit live: in memory or in temporary files."""
+"""Storage of the long vectors of a fit: memory or temporary files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Storage:
         """Return an array of zeros."""
         if self._folder is None or not np.prod(shape):
             return np.zeros(shape, dtype=dtype)
-        with TemporaryFile(dir=self._folder) as file:  # unlinked: gone when the last array on it is
+        with TemporaryFile(dir=self._folder) as file:  # unlinked: deleted with the last array that maps it
             return np.asarray(np.memmap(file, dtype=dtype, mode="w+", shape=shape))
 
     def stored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -115,7 +115,7 @@ class Threads:
         try:
             work()
         finally:
-            # Helpers that have not started find nothing left to do: do not wait for a core that XGBoost occupies.
+            # Threads that have not started have nothing left to do: do not wait for a core that XGBoost occupies.
             started = [helper for helper in helpers if not helper.cancel()]
             wait(started)
         for helper in started:

@@ -4,8 +4,8 @@ A fit is one barrier stage. Its tasks grow trees together through XGBoost's coll
 numbers a round. The fitted model is an ordinary one: it predicts wherever scboost is installed, and its file is
 scboost's.
 
-Samples are assigned to tasks by a hash of their content and sorted by it: how the data frame is partitioned
-does not matter, and the same samples give the same model.
+Samples are assigned to tasks by a hash of their content and sorted by it: results do not depend on
+the partitioning of the data frame.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class SCBoostRegressionModel(SparkModel):
 class SCBoostClassifier(SparkEstimator, Probabilistic):
     """:class:`scboost.SCBoostClassifier` as an estimator of Spark ML.
 
-    Parameters are keywords, and attributes for a :class:`pyspark.ml.tuning.ParamGridBuilder`. Beside those listed
-    there are all of the local class but ``estimator``, ``n_jobs`` (a task has ``spark.task.cpus`` threads) and
-    ``warm_start``; with several workers, ``early_stopping_metric`` and splitters as ``cv`` are refused.
+    Parameters are keyword arguments, and attributes for :class:`pyspark.ml.tuning.ParamGridBuilder`. All parameters of
+    the local class are available except ``estimator``, ``n_jobs`` (a task has ``spark.task.cpus`` threads) and
+    ``warm_start``. ``early_stopping_metric`` and splitters as ``cv`` need a single worker.
 
     Parameters
     ----------
     featuresCol : str, default="features"
-        Column of vectors. A sparse vector is what it stands for: its zeros are zeros.
+        Column of vectors. Zeros of sparse vectors are zeros, not missing values.
     featuresCols : list of str, optional
-        Columns to use in its place: numbers, booleans, and strings, which are categories. Null is missing.
+        Columns to use instead: numeric, boolean, or string columns, which are categorical. Null is missing.
     zeros_are_missing : bool, default=False
         Whether zeros of vectors count as missing, as in a sparse matrix; the samples then stay sparse in memory.
     labelCol : str, default="label"
@@ -92,10 +92,10 @@ class SCBoostClassifier(SparkEstimator, Probabilistic):
     num_workers : int, default=1
         Number of tasks that share the fit; all run at the same time.
     timeout : int, default=300
-        Seconds after which a task that does not answer the others ends the fit.
+        Seconds after which the fit fails if a task does not respond.
     resume_from : str, optional
         Checkpoint to resume, written by ``callbacks=[Checkpoint(path)]``. The first task writes it and the
-        driver reads it: use a folder that all machines see. The same samples give the model of an uninterrupted fit.
+        driver reads it: use a shared folder. With the same samples, the result equals that of an uninterrupted fit.
     **params
         Parameters of :class:`scboost.SCBoostClassifier`.
 

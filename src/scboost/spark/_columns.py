@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -26,9 +26,11 @@ try:
 except ImportError as error:
     raise ImportError("scboost.spark needs PySpark, pandas and pyarrow: pip install 'scboost[spark]'.") from error
 
-_Stage = TypeVar("_Stage", bound="Columns")
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 NOT_ON_SPARK = {
-    "estimator": "only XGBoost's trees are grown by several workers",
+    "estimator": "distributed fits support trees only",
     "max_trees": "compress the fitted model on a sample: scboost.compress",
     "n_jobs": "a task has as many threads as spark.task.cpus says",
     "warm_start": "use callbacks=[Checkpoint(path)] and resume_from=path",
@@ -44,10 +46,10 @@ def param(name: str, doc: str, convert: Callable[[Any], Any] | None = None) -> P
     return Param(Params._dummy(), name, doc, convert)  # noqa: SLF001 - how parameters are declared
 
 
-class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasValidationIndicatorCol):  # type: ignore[misc]
+class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasValidationIndicatorCol):
     """Parameters of estimators and models: the columns."""
 
-    featuresCols = param(  # noqa: N815 - Spark's way to write names of columns
+    featuresCols = param(  # noqa: N815 - Spark's naming convention
         "featuresCols",
         "columns of numbers, strings or booleans to use in place of one column of vectors",
         TypeConverters.toListString,
@@ -62,7 +64,7 @@ class Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol, HasVa
         super().__init__()
         self._setDefault(featuresCols=None, zeros_are_missing=False)
 
-    def setParams(self: _Stage, **params: Any) -> _Stage:  # noqa: PYI019 - typing.Self came with Python 3.11
+    def setParams(self, **params: Any) -> Self:
         """Set parameters by name.
 
         Parameters
@@ -113,7 +115,7 @@ def vectors_to_matrix(vectors: Any, *, as_sparse: bool) -> Any:
     width = int(widths.max(initial=0))
     if (widths != width).any():
         raise ValueError(f"featuresCol has vectors of {widths.min()} and of {width} entries.")
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # values that are too large become infinite and are rejected
         data = values.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
     if is_dense.all() and not as_sparse:
         return data.reshape(len(counts), width)

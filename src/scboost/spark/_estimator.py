@@ -1,4 +1,4 @@
-"""What the Spark estimators share: parameters and the fit."""
+"""Base class of the Spark estimators: parameters and ``fit``."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ from scboost.spark._task import FitTask
 _Class = TypeVar("_Class", bound=type)
 
 
-class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWritable):  # type: ignore[misc]
-    """What the two estimators share."""
+class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWritable):
+    """Base class of the Spark estimators."""
 
     _local_class: ClassVar[type[SCBoost]]
     _model_class: ClassVar[type[SparkModel]]
 
     num_workers = param("num_workers", "number of tasks that share a fit", TypeConverters.toInt)
-    timeout = param(
-        "timeout", "seconds after which a task that does not answer the others ends the fit", TypeConverters.toInt
-    )
+    timeout = param("timeout", "seconds after which the fit fails if a task does not respond", TypeConverters.toInt)
     resume_from = param("resume_from", "file of a checkpoint to resume", TypeConverters.toString)
 
     def __init__(self, **params: Any) -> None:
@@ -88,7 +86,8 @@ class SparkEstimator(Estimator, Columns, DefaultParamsReadable, DefaultParamsWri
             raise ValueError("The training data have no rows.")
         model = self._model_class(outcome.into(local))
         model._resetUid(self.uid)  # noqa: SLF001 - a model of Spark ML has the name of its estimator
-        return self._copyValues(model)  # type: ignore[no-any-return]
+        fitted: SparkModel = self._copyValues(model)
+        return fitted
 
 
 def _answers(rows: Any, n_workers: int, task: FitTask) -> list[Any]:
@@ -100,26 +99,26 @@ def _answers(rows: Any, n_workers: int, task: FitTask) -> list[Any]:
     except Exception as error:
         # Spark ends the stage with the first task, and says what was wrong with it before the stack of its own code.
         reasons = re.search(r"finished unsuccessfully\.\s*(.*?)(?=\n\s+at |\Z)", str(error), re.DOTALL)
-        said = reasons[1].strip() if reasons else str(error)
-        raise WorkerError(f"The fit on Spark ended. {_last_checkpoint(task)}{said}") from error
+        reason = reasons[1].strip() if reasons else str(error)
+        raise WorkerError(f"The fit on Spark ended. {_last_checkpoint(task)}{reason}") from error
     return [pickle.loads(row.answer) for row in found]  # noqa: S301 - from our own tasks
 
 
 def _last_checkpoint(task: FitTask) -> str:
     for callback in task.estimator.callbacks or ():
         if isinstance(callback, Checkpoint) and callback.path.exists():
-            with suppress(ValueError):  # it may need a loss of the user's
+            with suppress(ValueError):  # it may need a user-defined loss
                 done = callback.load().n_estimators_
-                return f"The checkpoint {str(callback.path)!r} holds {done} rounds; go on with resume_from. "
+                return f"The checkpoint {str(callback.path)!r} has {done} rounds; resume with resume_from. "
     return ""
 
 
 def _check_slots(context: Any, n_workers: int) -> None:
-    """Refuse more tasks than there can be at the same time: Spark would wait for ten minutes."""
+    """Reject more workers than concurrent tasks, for which Spark would wait ten minutes."""
     if n_workers < 1:
         raise ValueError(f"num_workers={n_workers} must be at least 1.")
     local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,.*)?\])?", context.master)
-    if local is None:  # a cluster may still grow
+    if local is None:  # a cluster may still add executors
         return
     cores = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
     slots = cores // int(context.getConf().get("spark.task.cpus", "1"))

@@ -1,4 +1,4 @@
-"""What the Spark models share: predictions and files."""
+"""Base class of the Spark models: predictions and files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from scboost.spark._columns import VECTOR, Columns, vectors_to_matrix
 _FILE = "model.ubj"
 
 
-class SparkModel(Model, Columns, MLReadable, MLWritable):  # type: ignore[misc]
-    """What the two models share."""
+class SparkModel(Model, Columns, MLReadable, MLWritable):
+    """Base class of the Spark models."""
 
     def __init__(self, local: Any = None) -> None:
         super().__init__()
@@ -98,22 +98,22 @@ def _document(local: SCBoost) -> Document:
     return to_document(local.__fitted_model__(), local.__stored_parameters__())
 
 
-class _Writer(MLWriter):  # type: ignore[misc]
+class _Writer(MLWriter):
     def __init__(self, instance: SparkModel) -> None:
         super().__init__()
         self._instance = instance
 
     def saveImpl(self, path: str) -> None:
         DefaultParamsWriter.saveMetadata(self._instance, path, self.sc)
-        # Spark has no writer of binary files: Hadoop's file system, which knows all addresses that Spark does.
-        java, context = self.sc._jvm, self.sc._jsc  # noqa: SLF001 - the only way there
+        # Spark cannot write binary files: Hadoop's file system supports the same URLs.
+        java, context = self.sc._jvm, self.sc._jsc  # noqa: SLF001 - no public access
         target = java.org.apache.hadoop.fs.Path(path, _FILE)
         stream = target.getFileSystem(context.hadoopConfiguration()).create(target)
         stream.write(_document(self._instance.to_local()).encode())
         stream.close()
 
 
-class _Reader(DefaultParamsReader):  # type: ignore[misc]
+class _Reader(DefaultParamsReader):
     def load(self, path: str) -> Any:
         model = super().load(path)
         file = self.sparkSession.read.format("binaryFile").load(f"{path}/{_FILE}").first()
@@ -121,5 +121,5 @@ class _Reader(DefaultParamsReader):  # type: ignore[misc]
         return model
 
 
-class Probabilistic(HasProbabilityCol, HasRawPredictionCol):  # type: ignore[misc]
+class Probabilistic(HasProbabilityCol, HasRawPredictionCol):
     """Columns of a classifier."""

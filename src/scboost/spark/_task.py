@@ -1,4 +1,4 @@
-"""What a task of the barrier stage does: read its samples and fit together with the other tasks."""
+"""Task of the barrier stage: reads its samples and fits jointly with the other tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scboost.spark._columns import vectors_to_matrix
 
 
 class FitTask:
-    """What a task of the barrier stage does.
+    """Task of the barrier stage.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ class FitTask:
         self._others, self._arguments, self._resume = others, arguments, resume
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Fit to the samples of this task; the first one answers with the model, or each with what is wrong."""
+        """Fit to the samples of this task; the first one returns the model, or each task its error."""
         context = BarrierTaskContext.get()
         features, others = [], []
-        for batch in batches:  # what Arrow holds of vectors is let go
+        for batch in batches:  # free the Arrow buffers of the vectors
             features.append(self._rows(batch.column("features")))
             others.append(batch.select(self._others))
         X = self._joined(features)
-        widths = context.allGather(str(0 if X is None else X.shape[1]))  # all are ready: nobody waits for a late one
+        widths = context.allGather(str(0 if X is None else X.shape[1]))  # wait until all tasks are ready
         if X is None:
             X = self._no_rows(max(map(int, widths)))
         arguments = {**self._arguments, "dmlc_task_id": f"{context.partitionId():06d}"}

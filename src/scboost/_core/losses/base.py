@@ -56,14 +56,14 @@ class Loss(ABC):
     constant_hessian : bool
         Whether the Hessian is 1 everywhere.
     unit_dispersion : bool
-        Whether the variance of the gradient equals the Hessian where the model is right, as for two classes. Otherwise
-        the ratio of the two is estimated each round, which gives exploration its scale.
+        Whether the variance of the gradient equals the Hessian if the model is correct, as for two classes. Otherwise
+        their ratio is estimated in each round to scale the exploration noise.
     supports_weighting : bool
         Whether tree weights can be learned with it, which needs a Hessian.
     residual_quantile : float or None
-        If the constant step that minimises the loss of a group of samples is a quantile of ``y - raw``: which one.
+        Quantile of ``y - raw`` that is the loss-minimizing constant step of a group of samples; None if it is not one.
     line_search : LineSearch or None
-        Exact minimiser of the loss along a constant step, used in place of a Newton step.
+        Exact minimizer of the loss along a constant step, used in place of a Newton step.
     kernel : str
         Name of the compiled kernel of a built-in loss; empty if there is none.
     separable : bool
@@ -71,7 +71,7 @@ class Loss(ABC):
     independent_outputs : bool
         Whether each output has a target of its own.
     task : {"regression", "survival", "ranking", "distribution", "multioutput regression", "multilabel classification"}
-        What a loss without classes is for, which determines the estimator of a model file.
+        Task of a loss without classes; determines the estimator that a model file is loaded as.
     """
 
     link: Link = IDENTITY
@@ -102,14 +102,14 @@ class Loss(ABC):
         return type(self) is type(other) and repr(self) == repr(other)
 
     def output(self, k: int) -> Loss:
-        """Return the loss of output k alone; itself where all outputs behave alike."""
+        """Return the loss of output k alone; the loss itself if all outputs are alike."""
         del k
         return self
 
     def frame(self, prior: FloatArray) -> Frame:
-        """Return the units in which the loop computes, given the constant raw score of shape (K,) that it starts at.
+        """Return the units of the boosting loop, given the initial raw score of shape (K,).
 
-        Where only differences matter, the target is centred: a large mean would cost float32 digits.
+        The target of a translation-invariant loss is centered: a large mean would cost float32 precision.
         """
         shift = float(prior[0]) if self.translation_invariant else 0.0
         return Frame(self, np.full(self.n_outputs, shift), np.ones(self.n_outputs), shift)
@@ -120,20 +120,57 @@ class Loss(ABC):
 
     @abstractmethod
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        """Return the constant raw score of shape (K,) that minimises the mean loss."""
+        """Return the constant raw score that minimizes the mean loss.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+        sample_weight : ndarray of shape (n,) or None
+            Sample weights; None if all are 1.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+        """
 
     @abstractmethod
     def gradient_hessian(self, y: FloatArray, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the first and second derivatives of each sample's loss by its raw scores, of the shape of raw."""
+        """Return the first and second derivatives of each sample's loss with respect to its raw scores.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+        raw : ndarray of shape (K, n)
+            Raw scores.
+
+        Returns
+        -------
+        gradient, hessian : ndarray of shape (K, n)
+            Without sample weights. The Hessian must not be negative, and should stay above 0: it is divided by.
+        """
 
     @abstractmethod
     def pointwise_loss(self, y: FloatArray, raw: FloatArray) -> FloatArray:
-        """Return the loss of each sample, of shape (n,)."""
+        """Return the loss of each sample.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+        raw : ndarray of shape (K, n)
+            Raw scores; ``raw[0]`` for a loss with one output.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
 
     def derivatives(
         self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return loss, gradient and Hessian of all samples at once, each for a unit of the sample's own weight.
+        """Return loss, gradient and Hessian of all samples at once, each per unit of sample weight.
 
         Only a loss that is not separable depends on the weights.
         """
@@ -143,16 +180,16 @@ class Loss(ABC):
     def loss_gradient_hessian(
         self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray
     ) -> FloatArray:
-        """Set gradient and Hessian of a block and return its pointwise loss; override it where they share work."""
+        """Set gradient and Hessian of a block and return its pointwise loss; override it if they share computations."""
         gradient[:], hessian[:] = self.gradient_hessian(y, raw)
         return self.pointwise_loss(y, raw)
 
     def shared_initial_score(
         self, y: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
     ) -> FloatArray:
-        """Return the initial score for the samples of all workers: the mean of what each worker's samples ask for.
+        """Return the initial score for the samples of all workers: the weighted mean of the workers' initial scores.
 
-        Built-in losses return the minimiser itself.
+        Built-in losses return the minimizer of the mean loss over all samples.
         """
         weight = float(len(y)) if sample_weight is None else float(sample_weight.sum())
         total = float(communicator.sum(np.array(weight)))
@@ -185,9 +222,9 @@ class Frame:
     loss : Loss
         The loss of targets and scores in these units; its values are those of the loss in the original units.
     shift, unit : ndarray of shape (K,)
-        Zero and unit of the scores of each output.
+        Origin and unit of the raw scores of each output.
     target_shift, target_unit : float or ndarray of shape (K,)
-        Zero and unit of the target.
+        Origin and unit of the target.
     """
 
     loss: Loss
@@ -210,7 +247,7 @@ class Frame:
 
 
 class LineSearch(ABC):
-    """Exact minimiser of a loss along a constant step, for independent groups of samples.
+    """Exact minimizer of a loss along a constant step, for independent groups of samples.
 
     The loss of a group, as a function of the step s, must depend on its samples through the sums of two terms only.
     """
@@ -221,7 +258,7 @@ class LineSearch(ABC):
 
     @abstractmethod
     def minimize(self, sums: FloatArray, l2: float, l1: float) -> FloatArray:
-        """Return the step of each group that minimises its loss plus ``l2 s^2 / 2 + l1 |s|``.
+        """Return the step of each group that minimizes its loss plus ``l2 s^2 / 2 + l1 |s|``.
 
         Parameters
         ----------
@@ -264,5 +301,5 @@ def check_range(y: FloatArray, name: str) -> None:
 
 
 def is_built_in(loss: Loss) -> bool:
-    """Whether a loss is one of the library's own, which model files can hold."""
+    """Whether a loss is built in, so that model files can store it."""
     return type(loss).__module__.rpartition(".")[0] == __name__.rpartition(".")[0]

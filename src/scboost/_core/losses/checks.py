@@ -1,4 +1,4 @@
-"""Checks of a loss that the library does not know, before the first round."""
+"""Checks of a user-defined loss before the first round."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def check_loss(loss: Loss, y: FloatArray, sample_weight: FloatArray | None) -> N
     hessian = _checked(loss, "gradient_hessian (Hessian)", derivatives[1], (1, n))
     if hessian.min() < 0:
         raise ValueError(
-            f"loss={loss!r}: the Hessian is {hessian.min():.3g} at the initial score; it must not be negative, or the "
-            "trees would step uphill."
+            f"loss={loss!r}: the Hessian is {hessian.min():.3g} at the initial score; it must not be negative, or "
+            "Newton steps would increase the loss."
         )
     step = _STEP * max(1.0, float(np.abs(start[0])))
     above, below = (
@@ -49,7 +49,7 @@ def check_loss(loss: Loss, y: FloatArray, sample_weight: FloatArray | None) -> N
     if agreement < -0.01 * float(np.linalg.norm(slope) * np.linalg.norm(gradient)):
         raise ValueError(
             f"loss={loss!r}: gradient_hessian returns a gradient of the opposite sign of the slope of pointwise_loss; "
-            "return the derivative of the loss by the raw score, not the residual."
+            "return the derivative of the loss with respect to the raw score, not the residual."
         )
 
 

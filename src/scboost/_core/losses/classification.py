@@ -61,7 +61,7 @@ class LogisticLoss(Loss):
 
 
 def _expit(raw: FloatArray, out: FloatArray) -> FloatArray:
-    """Logistic function by NumPy's vectorised exponential, several times faster in float32 than SciPy's."""
+    """Logistic function by NumPy's vectorized exponential, several times faster in float32 than SciPy's."""
     p = np.negative(raw, out=out)
     with np.errstate(over="ignore"):  # exp(-F) = inf gives the right limit, 0
         np.exp(p, out=p)

@@ -24,7 +24,7 @@ from scboost._core.losses.base import MIN_HESSIAN, Frame, Loss, check_range
 from scboost._core.statistics import weighted_mean
 from scboost._runtime.communicator import SINGLE_PROCESS
 
-# Logarithms of shapes and sizes beyond these limits count as the limits; means and scales have wider ones.
+# Logarithms of shapes and sizes are clipped to these limits; means and scales have wider ones.
 _LOWEST, _HIGHEST = -12.0, 12.0
 _WIDEST = 80.0
 _SMALLEST_SCALE = 1e-9  # of the largest target, if all are equal
@@ -161,7 +161,7 @@ class StudentLoss(_LocationScaleLoss):
         self.df = df
 
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
-        """Maximise the likelihood by expectation maximisation, from the normal distribution."""
+        """Maximize the likelihood by expectation maximization, from the normal distribution."""
         y = np.asarray(y, dtype=np.float64)
         location, log_scale = NormalLoss().initial_score(y, sample_weight)
         scale, least = float(np.exp(log_scale)), _smallest_scale(y)
@@ -290,7 +290,7 @@ def _size_table() -> FloatArray:
     information = np.zeros_like(log_mean)
     for node, w, u in zip(t, weight, survival, strict=True):
         size, ratio = np.exp(log_size), np.exp(log_mean - log_size)
-        # 1 - E exp(-t Y), without what the mean alone explains: both integrals are of order t near 0.
+        # 1 - E exp(-t Y) minus its first-order term in the mean: both integrals are of order t near 0.
         gone = -np.expm1(-size * np.log1p(ratio * u))
         information += w * (node / u * np.exp(-size * node) * gone)
     size, mean = np.exp(log_size), np.exp(log_mean)

@@ -12,7 +12,7 @@ from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 
 # On the log scale: the step of a group whose targets are all 0, without regularization, would be infinite.
 _LONGEST_STEP = 30.0
-# Smallest mean of a count: a diverging fit, or a fold without any count, must leave something to divide by.
+# Smallest mean of a count: avoids a division by 0 in a diverging fit or in a fold where all counts are 0.
 _LOWEST_MEAN = np.float32(1e-30)
 
 
@@ -50,7 +50,7 @@ class PoissonLoss(_LogMeanLoss):
 
 
 class _PoissonLineSearch(LineSearch):
-    """Solves ``sum(mean) exp(s) + l2 s = sum(y)``: far below the counts, a Newton step explodes."""
+    """Solves ``sum(mean) exp(s) + l2 s = sum(y)``: a Newton step diverges if the mean is far below the counts."""
 
     def terms(self, y: FloatArray, raw: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
         del raw
@@ -66,14 +66,14 @@ class _PoissonLineSearch(LineSearch):
         Y = Y - np.clip(Y - S, -l1, l1)
         filled = S > 0
         s = np.log(np.maximum(np.divide(Y, S, out=np.ones(n_groups), where=filled), 1))
-        for _ in range(30):  # a group without counts and without regularization would go on for ever
+        for _ in range(30):  # a group without counts and without regularization would not converge
             slope = S * np.exp(s)
             s -= np.divide(slope + l2 * s - Y, slope + l2, out=np.zeros(n_groups), where=filled)
         return np.asarray(s)
 
 
 class TweedieLoss(_LogMeanLoss):
-    """Half the Tweedie deviance of a target of at least 0, which it often is, up to a constant of the target.
+    """Half the Tweedie deviance of a non-negative target with many zeros, up to a constant of the target.
 
     The raw score is the logarithm of the mean; the variance is a multiple of its ``power``.
 
@@ -126,7 +126,7 @@ def _tweedie_terms(y: FloatArray, raw: FloatArray, power: float) -> tuple[FloatA
 
 
 class _TweedieLineSearch(LineSearch):
-    """Solves ``A exp((1 - p) s) - B exp((2 - p) s) = l2 s + l1 sign(s)``: far from y, a Newton step explodes."""
+    """Solves ``A exp((1 - p) s) - B exp((2 - p) s) = l2 s + l1 sign(s)``: far from y, a Newton step diverges."""
 
     def __init__(self, power: float) -> None:
         self._power = power

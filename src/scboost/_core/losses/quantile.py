@@ -102,7 +102,7 @@ class QuantilesLoss(Loss):
 
 
 class ExpectileLoss(Loss):
-    """Squared error that weights samples above their score by the expectile, those below by the rest.
+    """Asymmetric squared error: weight ``expectile`` if y is above the raw score, ``1 - expectile`` below.
 
     The expectile 0.5 is the mean.
 

@@ -78,7 +78,9 @@ class RankingLoss(CoupledLoss):
         order = np.lexsort((relevance, y[:, 1]))
         same = y[order[1:], 1] == y[order[:-1], 1]
         if not (same & (np.diff(relevance[order]) > 0)).any():
-            raise ValueError(f"{name} has no query with documents of different relevance: there is nothing to rank.")
+            raise ValueError(
+                f"{name} has no query with documents of different relevance; at least one is needed to learn a ranking."
+            )
 
     def derivatives(
         self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None

@@ -42,7 +42,7 @@ class HuberLoss(Loss):
     Parameters
     ----------
     delta : float
-        The residual at which one turns into the other, in units of the target.
+        Absolute residual at which the loss becomes linear, in units of the target.
     """
 
     translation_invariant = True

@@ -131,7 +131,7 @@ class AFTLoss(Loss):
         if (y[:, 1] <= 0).any():
             raise ValueError(f"loss='aft' needs {name} > 0, a time with a logarithm, got {y[:, 1].min():g}.")
         if ((y[:, 0] == 0) & np.isinf(y[:, 1])).any():
-            raise ValueError(f"loss='aft' needs {name} > 0, but a time is censored at 0, which says nothing about it.")
+            raise ValueError(f"loss='aft' needs {name} > 0, but a time is censored at 0; remove such samples.")
         if np.isinf(y[:, 1]).all():
             raise ValueError(f"loss='aft' needs an event in {name}; all {len(y)} times are right-censored.")
 
@@ -141,7 +141,7 @@ class AFTLoss(Loss):
     def shared_initial_score(
         self, y: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
     ) -> FloatArray:
-        """Minimise the convex mean loss by bisection on its derivative, between the extreme finite bounds."""
+        """Minimize the convex mean loss by bisection on its derivative, between the extreme finite bounds."""
         logs = np.log(y[np.isfinite(y) & (y > 0)].astype(np.float64))
         ends = communicator.max(np.array([logs.max(initial=-np.inf), (-logs).max(initial=-np.inf)]))
         high, low = float(ends[0]) + 40 * self.scale, -float(ends[1]) - 40 * self.scale

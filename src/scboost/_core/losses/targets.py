@@ -153,7 +153,7 @@ class TargetsLogisticLoss(TargetsLoss):
         self.n_labels = n_labels
 
     def _constant(self, y: FloatArray, sample_weight: FloatArray | None) -> float:
-        """Return the log-odds; for a label without variation, those of half an additional sample on either side."""
+        """Return the log-odds; for a label without variation, those with half a sample added to either class."""
         share = weighted_mean(y, sample_weight, SINGLE_PROCESS)
         if 0 < share < 1:
             return super()._constant(y, sample_weight)

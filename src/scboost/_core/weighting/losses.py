@@ -63,7 +63,7 @@ class _Margin:
         self._loss, self._unit = loss, unit
 
     def check(self, y: Array, *, intercept: bool) -> None:
-        """Accept every target: its range was checked by the loss."""
+        """Accept all targets: the loss has checked their range."""
 
     def value(self, y: Array, F: Array) -> Array:
         return np.asarray(self._loss.pointwise_loss(y.T, np.atleast_2d(F.T)) / self._unit, np.float64)
@@ -97,7 +97,8 @@ class _LogisticMargin(_Margin):
     def gradient(self, y: Array, F: Array) -> Array:
         return np.asarray((1 - y) * special.expit(F) - y * special.expit(-F)) / self._unit
 
-    def hessian(self, y: Array, F: Array) -> Array:  # noqa: ARG002 - the interface's signature
+    def hessian(self, y: Array, F: Array) -> Array:
+        del y
         return np.asarray(special.expit(F) * special.expit(-F)) / self._unit
 
 

@@ -1,7 +1,7 @@
-"""What every round asks of XGBoost, through its C interface.
+"""Calls of XGBoost's C API that are made in every round.
 
-XGBoost's Python package checks every argument, describes arrays by way of JSON and copies what comes back. On a few
-thousand rows that takes several times as long as the reading itself, and of many rows it is a copy more.
+XGBoost's Python package checks every argument, describes arrays in JSON and copies the results. With a few thousand
+samples this takes several times as long as the call itself; with many samples it is one more copy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Calls:
     """
 
     def __init__(self, booster: xgboost.Booster, matrix: xgboost.DMatrix) -> None:
-        self.booster, self.matrix = booster, matrix  # alive as long as their handles are used
+        self.booster, self.matrix = booster, matrix  # keep them alive while their handles are used
         self._booster, self._matrix = booster.handle, matrix.handle
         self._library = _library()
         self._shape = ctypes.POINTER(ctypes.c_uint64)()
@@ -48,9 +48,10 @@ class Calls:
         self._check(self._library.XGBoosterTrainOneIter(self._booster, self._matrix, iteration, *described))
 
     def margin(self) -> FloatArray:
-        """Return the margins of the training rows, of shape (n K,), rows first: XGBoost's own, until the next reading.
+        """Return the margins of the training samples, of shape (n * K,), sample by sample.
 
-        Those of all rounds, never of a range of them: a range read from the training matrix spoils its cache.
+        The array is a view of XGBoost's buffer, valid until the next call. Margins always include all rounds:
+        predicting a range of rounds on the training matrix would invalidate its cache.
         """
         shape = ctypes.byref(self._shape)
         predict = self._library.XGBoosterPredictFromDMatrix
@@ -71,7 +72,7 @@ class Calls:
 
 
 def _described(a: FloatArray) -> bytes:
-    """Return what XGBoost must know of a contiguous array to read it."""
+    """Return the array interface of a contiguous array as JSON."""
     shape = ", ".join(map(str, a.shape))
     return (
         f'{{"data": [{a.__array_interface__["data"][0]}, true], "shape": [{shape}], "strides": null, '

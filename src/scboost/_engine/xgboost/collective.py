@@ -23,9 +23,9 @@ class CollectiveCommunicator(Communicator):
     Attributes
     ----------
     calls, numbers : int
-        Collective calls so far, and numbers of eight bytes in them.
+        Number of collective calls so far, and of 8-byte values exchanged in them.
     seconds : float
-        Time spent in them, waiting for others included.
+        Time spent in them, including waiting for other workers.
     """
 
     def __init__(self) -> None:
@@ -36,15 +36,15 @@ class CollectiveCommunicator(Communicator):
         self.seconds = 0.0
 
     def sum(self, values: FloatArray) -> FloatArray:
-        """Sum; see :class:`Communicator`."""
+        """Return sums; see :class:`Communicator`."""
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.SUM)
 
     def max(self, values: FloatArray) -> FloatArray:
-        """Largest; see :class:`Communicator`."""
+        """Return maxima; see :class:`Communicator`."""
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.MAX)
 
     def gather(self, value: Any) -> list[Any]:
-        """All values, pickled on their way: workers of one fit trust each other; see :class:`Communicator`."""
+        """Gather values by pickle, since the workers of a fit trust each other; see :class:`Communicator`."""
         data = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
         lengths = np.zeros(self.size)
         lengths[self.rank] = len(data)
@@ -52,7 +52,7 @@ class CollectiveCommunicator(Communicator):
         joined = np.zeros(ends[-1], dtype=np.uint8)
         joined[ends[self.rank] - len(data) : ends[self.rank]] = data
         joined = self._reduce(joined, self._collective.Op.BITWISE_OR)
-        return [pickle.loads(part.tobytes()) for part in np.split(joined, ends[:-1])]  # noqa: S301
+        return [pickle.loads(part.tobytes()) for part in np.split(joined, ends[:-1])]  # noqa: S301 - from our own workers
 
     def _reduce(self, values: npt.NDArray[Any], op: Any) -> npt.NDArray[Any]:
         begin = time.perf_counter()
@@ -64,26 +64,26 @@ class CollectiveCommunicator(Communicator):
 
 
 def lost_worker(error: Exception) -> str | None:
-    """Return what an error says of a lost worker; None if it is about something else.
+    """Return a message about a lost worker; None if the error has another cause.
 
-    XGBoost gives its reasons line by line, each with a place in the source: the innermost comes last.
+    XGBoost lists causes line by line, each with a location in its source; the innermost comes last.
     """
     if isinstance(error, WorkerError):
         return str(error)
     if "/collective/" not in str(error):
         return None
     reasons = re.findall(r"^- \[[^\]]*\]: (.*)$", str(error), re.MULTILINE)
-    return f"Another worker does not answer any more: {reasons[-1] if reasons else 'connection lost'}."
+    return f"Another worker no longer responds: {reasons[-1] if reasons else 'connection lost'}."
 
 
 @contextmanager
 def tracking(n_workers: int, host: str, timeout: int) -> Iterator[dict[str, Any]]:
-    """Bring workers together.
+    """Start a tracker that connects workers.
 
     Parameters
     ----------
     n_workers : int
-        How many.
+        Number of workers.
     host : str
         Address of this process as the workers see it.
     timeout : int
@@ -92,7 +92,7 @@ def tracking(n_workers: int, host: str, timeout: int) -> Iterator[dict[str, Any]
     Yields
     ------
     dict
-        Arguments of :func:`joined` but for the number of a worker. Their numbers decide their order.
+        Arguments of :func:`joined` except the number of the worker, which determines its rank.
     """
     xgb = import_xgboost()
     tracker = xgb.tracker.RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
@@ -100,13 +100,13 @@ def tracking(n_workers: int, host: str, timeout: int) -> Iterator[dict[str, Any]
     try:
         yield {**tracker.worker_args(), "dmlc_timeout": timeout}
     finally:
-        with suppress(xgb.core.XGBoostError):  # it complains of workers that were lost
+        with suppress(xgb.core.XGBoostError):  # it raises an error if workers were lost
             tracker.free()
 
 
 @contextmanager
 def joined(arguments: dict[str, Any]) -> Iterator[CollectiveCommunicator]:
-    """Join the workers that a tracker brings together.
+    """Connect to the workers of a tracker.
 
     Parameters
     ----------
@@ -119,6 +119,6 @@ def joined(arguments: dict[str, Any]) -> Iterator[CollectiveCommunicator]:
         try:
             yield CollectiveCommunicator()
         except BaseException:
-            with suppress(xgb.core.XGBoostError):  # that nobody answers to a farewell must not hide what went wrong
+            with suppress(xgb.core.XGBoostError):  # an error while disconnecting must not hide the original error
                 group.close()
             raise

@@ -1,4 +1,4 @@
-"""XGBoost as the engine: histogram trees, one boosting call a round."""
+"""XGBoost as the engine: histogram trees, one boosting call per round."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ from .paged import paged_matrix
 if TYPE_CHECKING:
     import xgboost
 
-_CELLS = 1 << 12, 1 << 14  # fewest and most of the look-up table from margin changes to leaves: it stays in cache
-# Mean Hessians that XGBoost can add up without a change of unit, and the parameters that it measures in that unit.
+_CELLS = (
+    1 << 12,
+    1 << 14,
+)  # minimum and maximum size of the lookup table from margin changes to leaves, so that it stays in cache
+# Range of mean Hessians that need no rescaling, and the parameters in units of the Hessian.
 _COMMON_HESSIANS = (2.0**-24, 2.0**16)
 _PENALTIES = ("lambda", "min_child_weight")
 _EPS, _TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
@@ -36,7 +39,7 @@ _LARGEST_UNIT = 4.0**63  # the largest power of four in float32
 
 
 class XGBoostEngine(Engine):
-    """XGBoost's histogram trees, one boosting call a round.
+    """XGBoost's histogram trees, one boosting call per round.
 
     Parameters
     ----------
@@ -55,7 +58,7 @@ class XGBoostEngine(Engine):
     colsample : float in (0, 1], default=1.0
         Share of the features available to each round's trees.
     sample_weight : ndarray of shape (n,), optional
-        Used for the bin cuts and the number of samples; the caller weights target and Hessian.
+        Used for the bin edges and the number of samples; the caller weights target and Hessian.
     max_bin : int
         Number of histogram bins.
     n_jobs : int
@@ -95,18 +98,18 @@ class XGBoostEngine(Engine):
         self._mass, self._n = self._context.communicator.sum(np.array([mass, n])).tolist()
         n_features = self.matrix.num_col()
         self._n_sampled = max(1, round(colsample * n_features))
-        # A booster's first round allocates histograms of every column; every round reads all trees of the booster.
+        # The first round of a booster allocates histograms of every feature; every round reads all its trees.
         self._rounds_per_booster = min(max(n_features // 8, 16), 64)
         params = _booster_params(params, n_outputs, max_bin=max_bin, n_jobs=n_jobs, subset_splits=subset_splits)
         self._samples_by_tree = self._n_sampled < n_features
         self._samples_inside = min(params.get(f"colsample_by{part}", 1.0) for part in ("level", "node")) < 1
         self.uses_seed = self.samples_features = self._samples_by_tree or self._samples_inside
         if self._samples_by_tree:
-            # The features are drawn here, by the round's own seed, and handed over as weights: XGBoost's
+            # Features are drawn here, by the seed of the round, and passed as weights: XGBoost's
             # sampler carries its state from round to round, so a resumed fit could not repeat it.
             params["colsample_bytree"] = (self._n_sampled + 0.5) / n_features
         self._params = params
-        # These are measured in units of the target, which has to be the same for the trees of all outputs.
+        # These are in units of the target, which must be the same for the trees of all outputs.
         self._one_scale = params["min_split_loss"] > 0 or params["alpha"] > 0
         self._unit = 1.0
         self._reader = ObjectReader()
@@ -115,8 +118,8 @@ class XGBoostEngine(Engine):
     def _renew(self, seed: int = 0) -> None:
         """Start a new booster on the same matrix.
 
-        The newest tree is read from the serialised booster, which is cheaper than slicing it off as long as the
-        booster is short; and small margins carry small rounding errors.
+        Reading the newest tree from the serialized booster is cheaper than slicing the booster as long as it has few
+        trees, and small margins have small rounding errors.
         """
         params = {**self._params, **self._penalties(), "seed": seed}
         self._booster: xgboost.Booster = import_xgboost().Booster(params, [self.matrix])
@@ -126,7 +129,7 @@ class XGBoostEngine(Engine):
         self._round = 0
 
     def _penalties(self) -> dict[str, float]:
-        """Return what is measured in the unit of the Hessian, in this unit."""
+        """Return the parameters in units of the Hessian, converted to this unit."""
         return {name: _single(self._params[name] / self._unit) for name in _PENALTIES}
 
     def fork(self) -> XGBoostEngine:
@@ -139,7 +142,7 @@ class XGBoostEngine(Engine):
         """Return the unit of the Hessian, and of the target of each output, of shape (K, 1).
 
         XGBoost rejects splits whose gain is below an absolute threshold: the target is scaled to unit size, in which
-        a gain is a number of samples. A weight counts as that many samples, but their sum at least as their number.
+        a gain is a number of samples: the larger of their number and the sum of their weights.
         """
         energies, mass, n = totals.energy.tolist(), self._mass, self._n
         if self._one_scale:
@@ -160,13 +163,13 @@ class XGBoostEngine(Engine):
         if self._samples_by_tree:
             sampled = np.random.default_rng(seed).permutation(self.matrix.num_col())[: self._n_sampled]
             weights = np.zeros(self.matrix.num_col(), dtype=np.float32)
-            weights[sampled] = 1e6  # XGBoost raises weights to at least 1e-6: the others then never win a draw
+            weights[sampled] = 1e6  # XGBoost clips weights to at least 1e-6: with these, other features are never drawn
             self.matrix.set_info(feature_weights=weights)
         if unit != self._unit:
             self._unit = unit
             self._booster.set_param(self._penalties())
         if self._samples_inside or self._round == self._rounds_per_booster:
-            self._renew(seed % 2**31)  # the feature sampler starts anew with the booster only
+            self._renew(seed % 2**31)  # only a new booster resets the feature sampler
         if self._one_scale:
             size = float(scale[0, 0])
             least_gain, alpha = self._params["min_split_loss"] * unit / size**2, self._params["alpha"] / size
@@ -183,10 +186,10 @@ class XGBoostEngine(Engine):
             nodes = (tree["left_children"] == -1).nonzero()[0]
             values = tree["split_conditions"][nodes]
             leaf = _snap(margin[k], self._margin[k], values, threads)
-            if leaf is None:  # two leaves too close to be told apart by their values
+            if leaf is None:  # the values of two leaves are too close to distinguish them
                 exact = self._newest_leaves() if exact is None else exact
                 leaf = np.searchsorted(nodes, exact[:, k])
-            # Gains of a fit that diverges stay finite: files hold no infinity.
+            # Gains of a diverging fit are kept finite: files do not support infinity.
             gains = tree["loss_changes"] * min(scale[k] ** 2 / np.float32(unit), _LARGEST)
             tree["loss_changes"] = np.minimum(gains, _LARGEST)
             if unit != 1:
@@ -199,11 +202,11 @@ class XGBoostEngine(Engine):
         return learners
 
     def _read_margin(self) -> FloatArray:
-        """Return the margins, of shape (K, n), which may be XGBoost's own, until the next reading."""
+        """Return the margins, of shape (K, n); possibly a view of XGBoost's buffer, valid until the next call."""
         return np.ascontiguousarray(self._calls.margin().reshape(-1, self._n_outputs).T)
 
     def _newest_leaves(self) -> IntArray:
-        """Node of every row in the newest trees, of shape (n, K)."""
+        """Return the node of every sample in the newest trees, of shape (n, K)."""
         leaves = self._booster[self._round - 1 : self._round].predict(self.matrix, pred_leaf=True)
         return leaves.reshape(-1, self._n_outputs).astype(np.intp)
 
@@ -221,11 +224,11 @@ def _quantile_matrix(
 ) -> xgboost.DMatrix:
     """Bin training samples."""
     matrix: xgboost.DMatrix
-    if isinstance(X, Paged):  # the bins are in a file, and go through memory several times a tree
+    if isinstance(X, Paged):  # the bins are in a file that is read several times per tree
         matrix = paged_matrix("ExtMemQuantileDMatrix", X, types, sample_weight, **options)
     else:
         make = import_xgboost().QuantileDMatrix
-        with interrupts_deferred():  # it reads X by way of a callback
+        with interrupts_deferred():  # it reads X in a callback
             matrix = make(X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options)
     return matrix
 
@@ -233,7 +236,7 @@ def _quantile_matrix(
 def _booster_params(
     params: dict[str, Any], n_outputs: int, *, max_bin: int, n_jobs: int, subset_splits: bool
 ) -> dict[str, Any]:
-    """Return the parameters of the trees completed by those of a booster that is given gradients."""
+    """Return the parameters of a booster that is trained on given gradients."""
     params = {
         "lambda": 1.0,
         "min_child_weight": 1.0,
@@ -261,12 +264,12 @@ def _booster_params(
 
 
 def feature_types(categorical: npt.NDArray[np.bool_] | None) -> list[str] | None:
-    """Column types as XGBoost names them, or None if no column is categorical."""
+    """Return XGBoost's names of the feature types; None if no feature is categorical."""
     return None if categorical is None else ["c" if c else "float" for c in categorical]
 
 
 def _of_features(params: dict[str, Any], features: IntArray) -> dict[str, Any]:
-    """Return the constraints of some of the features, by their indices among these."""
+    """Return the constraints for a subset of the features, with indices into the subset."""
     params = dict(params)
     if "monotone_constraints" in params:
         params["monotone_constraints"] = tuple(params["monotone_constraints"][j] for j in features)
@@ -278,7 +281,7 @@ def _of_features(params: dict[str, Any], features: IntArray) -> dict[str, Any]:
 
 
 def _unit(mean: float) -> float:
-    """Power of four that brings a mean Hessian or weight near 1, or 1 if it is not far from it.
+    """Return a power of four near a mean Hessian or weight, or 1 if it is close to 1.
 
     XGBoost's thresholds are absolute: with Hessians of 1e8 every gain is too small for a split.
     """
@@ -287,7 +290,7 @@ def _unit(mean: float) -> float:
 
 
 def _single(value: float) -> float:
-    """Return the largest number of float32 for what is above it, and 0 for what is too small: XGBoost refuses both."""
+    """Clip a value to the range of float32, and to 0 below its smallest number: XGBoost rejects both."""
     return min(value, float(_LARGEST)) if value > _TINY else 0.0
 
 
@@ -296,12 +299,12 @@ def _samples_first(a: FloatArray) -> FloatArray:
 
 
 def _snap(margin: FloatArray, before: FloatArray, values: FloatArray, threads: Threads = SERIAL) -> IntArray | None:
-    """Leaf of each row from the change of its margin, or None if rounding could confuse two leaves.
+    """Return the leaf of each sample from the change of its margin; None if rounding could confuse two leaves.
 
-    The change carries a float32 rounding error of at most half an ulp of the margin. Rows are looked up in a table of
-    equal steps over the range of the values, several times faster than a binary search for each, and in blocks that
-    stay in cache. Where two leaves share a step, a row may get the wrong one, which its distance tells: those rows are
-    searched for.
+    The change has a float32 rounding error of at most half an ulp of the margin. Leaves are looked up in a table of
+    equal steps over the range of the values, in blocks that stay in cache, several times faster than by binary search.
+    If two leaves share a step, the leaf found may be wrong; such samples are detected by their distance from the leaf
+    value and found by binary search.
     """
     order = values.argsort()
     levels = values[order].astype(np.float64)
@@ -324,11 +327,11 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray, threads: T
     value_at = values.take(leaf_at)
 
     def look_up(rows: slice) -> float:
-        """Find the leaves of a block; the largest distance of a row from its leaf, 0 if all are rounding."""
+        """Set the leaves of a block; return the largest distance from a leaf value, or 0 if all are rounding errors."""
         change = margin[rows] - before[rows]
         distance = change - low32
         distance *= per_step
-        cells = distance.astype(np.int32).astype(np.intp)  # several times faster than at once
+        cells = distance.astype(np.int32).astype(np.intp)  # in two steps, which is several times faster
         found = leaf_at.take(cells, mode="clip", out=leaf[rows])
         np.subtract(change, value_at.take(cells, mode="clip", out=distance), out=distance)
         if max(float(distance.max()), -float(distance.min())) <= error:
@@ -341,7 +344,7 @@ def _snap(margin: FloatArray, before: FloatArray, values: FloatArray, threads: T
     worst = max(threads.map_blocks(look_up, len(margin)))
     if worst > error:
         raise RuntimeError(
-            f"A training row's margin changed by a value {worst:.3g} away from every leaf of the new tree "
+            f"The margin of a training sample changed by a value {worst:.3g} away from every leaf of the new tree "
             f"(at most {error:.3g} is rounding): XGBoost's cached margins cannot be trusted."
         )
     return leaf

@@ -1,4 +1,4 @@
-"""Rows that are not in memory, as XGBoost takes them."""
+"""Matrices of XGBoost for data that are not in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scboost._xgboost import import_xgboost
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error
-    """An interrupt on its way through XGBoost, which would lose it and take the batch before once more."""
+    """An interrupt inside a callback of XGBoost, which would swallow it and repeat the previous batch."""
 
 
 def paged_matrix(
@@ -21,25 +21,25 @@ def paged_matrix(
     sample_weight: FloatArray | None = None,
     **options: Any,
 ) -> Any:
-    """Make a matrix of XGBoost whose pages are in files in the folder of the rows.
+    """Make a matrix of XGBoost whose pages are files in the folder of X.
 
     Parameters
     ----------
     kind : str
         Class of the matrix.
     X : Paged of shape (n, d)
-        The rows.
+        Samples.
     feature_types : list of str or None
-        Column types as XGBoost names them.
+        XGBoost's names of the feature types.
     sample_weight : ndarray of shape (n,), optional
-        Row weights.
+        Sample weights.
     **options
         Other arguments of the class.
     """
     xgb = import_xgboost()
     base: Any = xgb.DataIter
 
-    class Batches(base):  # type: ignore[misc]
+    class Batches(base):
         def __init__(self, interrupted: Callable[[], bool]) -> None:
             super().__init__(cache_prefix=str(X.folder / "rows"))
             self._interrupted = interrupted

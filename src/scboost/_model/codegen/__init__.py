@@ -1,11 +1,11 @@
-"""Models as source code: one readable file in C99, JavaScript or SQL, which needs nothing else to predict.
+"""Models as source code: one readable file in C99, JavaScript or SQL without dependencies.
 
-What exists already, tried in November 2026 on models of XGBoost 3.2 format:
+Other tools, tested in November 2026 on models of XGBoost 3.2 format:
 
 - **treelite 4.8 with tl2cgen 1.0** compiles SCBoost's trees to C with equal predictions. It takes categories as codes,
-  without a table to find them by name, and samples as an array of unions; for 20 trees of 64 leaves it writes 220 kB in
-  two files and takes 1.4 times as long for a sample. Its models are :func:`scboost.to_treelite`. There is no JavaScript
-  and no SQL.
+  without a lookup by name, and samples as an array of unions; for 20 trees of 64 leaves it writes 220 kB in two files
+  and takes 1.4 times as long per sample. Use :func:`scboost.to_treelite` for its models. It writes no JavaScript or
+  SQL.
 - **m2cgen 0.10** (2022) stops with an error on every such model, because base scores are lists. It handles missing
   values, but has no categorical splits and writes no SQL.
 - **xgb2sql 0.120 and xgboost2sql 0.1** write SQL from XGBoost's dumps. Both apply the logistic link to every model and
@@ -185,7 +185,7 @@ def program_of(model: HasFittedModel, function: str) -> Program:
 
 
 def _link(fitted: FittedModel, function: str) -> LinkName:
-    """Name the link of a model, and make sure that its loss has no other one."""
+    """Return the name of the link of a model; raise an error for user-defined links."""
     n_outputs = fitted.ensemble.n_outputs
     raw = np.linspace(-3.0, 2.0, 4 * n_outputs).reshape(4, n_outputs).T[::-1].copy()
     found = np.asarray(fitted.loss.link.inverse(raw)).reshape(4, -1)
@@ -202,6 +202,6 @@ def _link(fitted: FittedModel, function: str) -> LinkName:
         if values.shape == found.shape and np.allclose(values, found, rtol=1e-9):
             return link
     raise ValueError(
-        f"{function} knows the links of the built-in losses; this model was fitted with "
+        f"{function} supports the links of the built-in losses; this model was fitted with "
         f"{type(fitted.loss).__name__}, which has another one."
     )

@@ -33,7 +33,7 @@ class Split:
     Attributes
     ----------
     feature : int
-        Number of the feature.
+        Index of the feature.
     threshold : float32 or None
         Samples with smaller values, compared as float32, go left; None for a categorical split.
     members : tuple of int
@@ -56,7 +56,7 @@ Node: TypeAlias = Leaf | Split
 
 @dataclass(frozen=True)
 class Program:
-    """What an exported file computes.
+    """The function that an exported file computes.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Program:
     categories : tuple of (tuple of str or None)
         Categories of each feature in the order of their codes, None for a numeric feature.
     whole : frozenset of int
-        Numbers of the features whose categories are whole numbers.
+        Indices of the features whose categories are integers.
     classes : tuple of (str, int, float or bool) or None
         Class labels in the order of the probabilities, None for regression.
     quantiles : tuple of float
@@ -97,12 +97,12 @@ class Program:
 
     @property
     def used(self) -> list[int]:
-        """Numbers of the features that the trees split on, ascending."""
+        """Indices of the features that the trees split on, ascending."""
         return sorted({split.feature for trees in self.trees for root in trees for split in splits(root)})
 
     @property
     def summary(self) -> str:
-        """One line that says what the model is."""
+        """One-line description of the model."""
         n_trees = sum(map(len, self.trees))
         if self.classes is None:
             task = f"regression of {len(self.quantiles)} quantiles" if self.quantiles else "regression"
@@ -160,7 +160,7 @@ def depth(root: Node) -> int:
 
 
 def read_tree(tree: Tree) -> Node:
-    """Turn the arrays of a sound tree into nested nodes."""
+    """Convert the arrays of a valid tree to nested nodes."""
     starts, sizes = tree["categories_segments"], tree["categories_sizes"]
     members = {
         int(node): tuple(sorted(tree["categories"][start : start + size].tolist()))
@@ -205,7 +205,7 @@ def read_program(
     Parameters
     ----------
     document : Document
-        Sound; its base score is not used.
+        Valid; its base score is not used.
     intercept : ndarray of shape (n_outputs,)
         On the scale of the raw scores.
     link, features, categories, whole, classes, quantiles, zero_is_missing
@@ -246,7 +246,7 @@ def float32_text(value: np.float32) -> str:
 
 
 def comment_text(name: str) -> str:
-    """Make a name fit for a comment in any language: one line, printable, without comment signs, not too long."""
+    """Convert a name to a comment in any language: one printable line, without comment signs, of limited length."""
     text = "".join(c if c.isprintable() else " " for c in name)
     for sign in ("*/", "/*", "</", "<!", "??", "\\"):
         text = text.replace(sign, " ".join(sign) if len(sign) > 1 else "/")
