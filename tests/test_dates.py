@@ -236,7 +236,7 @@ def test_a_column_may_not_have_the_name_of_a_part():
 
 def test_constraints_on_dates():
     table, y = sales()
-    with pytest.raises(ValueError, match="monotone_constraints on column 'sold' of dates"):
+    with pytest.raises(ValueError, match="monotone_constraints cannot constrain the dates of 'sold'"):
         SCBoostRegressor(**FAST, monotone_constraints={"sold": 1}).fit(table, y)
     model = SCBoostRegressor(**FAST, monotone_constraints={"x": 1}).fit(table, y)
     moved = np.stack([model.predict(table.assign(x=v)) for v in (-1.0, 0.0, 1.0)])
