@@ -11,7 +11,7 @@ import numpy as np
 
 from scboost_lab.comparisons import average
 from scboost_lab.compress_summary import best, summary
-from scboost_lab.default_methods import ALL, AT_OWN, BEST, DEFAULT, FAST, N_FOLDS
+from scboost_lab.default_methods import ALL, AT_OWN, BEST, CHIMERA, DEFAULT, FAST, N_FOLDS
 from scboost_lab.default_results import StudyResults
 from scboost_lab.page import fill, made_with, table, template, write
 from scboost_lab.results import Results
@@ -73,14 +73,18 @@ class Compression:
 def own_table(study: StudyResults) -> str:
     """Make the table of the main results, sorted by log-loss."""
     found = {name: study.means(name, METHODS, ALL) for name in ("log_loss", "AUC", "ACC", "cpu_seconds", "n_trees")}
+    rated = study.rated(DEFAULT, METHODS[1:], ALL)
     rows = []
     for method in sorted(METHODS, key=lambda m: average(found["log_loss"], m, ALL)):
         loss, auc, accuracy, seconds, trees = (average(values, method, ALL) for values in found.values())
         wins = study.against(DEFAULT, method)
         against = "" if method == DEFAULT else f"{wins.wins} of {wins.n}"
         name = f"**{method}**" if method in {DEFAULT, BEST, FAST} else method
-        rows.append([name, f"{loss:.4f}", f"{auc:.4f}", f"{accuracy:.4f}", f"{seconds:.1f}", f"{trees:.0f}", against])
-    return table(["", "log-loss", "AUC", "accuracy", "CPU seconds", "rounds", "default better on"], rows)
+        ratings = "{:.0f} [{:.0f}, {:.0f}]".format(*rated[method])
+        rows.append(
+            [name, ratings, f"{loss:.4f}", f"{auc:.4f}", f"{accuracy:.4f}", f"{seconds:.1f}", f"{trees:.0f}", against]
+        )
+    return table(["", "Elo", "log-loss", "AUC", "accuracy", "CPU seconds", "rounds", "default better on"], rows)
 
 
 def page_text(results: Path) -> str:
@@ -89,7 +93,7 @@ def page_text(results: Path) -> str:
     losses = study.means("log_loss", METHODS, ALL)
     seconds = study.means("cpu_seconds", METHODS, ALL)
     mean = {m: average(losses, m, ALL) for m in METHODS}
-    catboost = study.against(DEFAULT, "CatBoost")
+    catboost, chimera = study.against(DEFAULT, "CatBoost"), study.against(DEFAULT, CHIMERA)
     return fill(
         template("benchmarks"),
         versions=made_with(*study.results.values(), compressed.students),
@@ -102,6 +106,9 @@ def page_text(results: Path) -> str:
         catboost_loss=mean["CatBoost"],
         against_catboost=f"{catboost.wins} of {catboost.n}",
         cpu_catboost=study.cpu_ratio(DEFAULT, "CatBoost"),
+        against_chimera=f"{chimera.wins} of {chimera.n}",
+        cpu_chimera=study.cpu_ratio(DEFAULT, CHIMERA),
+        behind_chimera=study.behind(DEFAULT, CHIMERA),
         slower=average(seconds, DEFAULT, ALL) / average(seconds, "XGBoost", ALL),
         compressed_sets=len(compressed.sets),
         teacher_trees=compressed.teacher_trees,

@@ -104,7 +104,7 @@ EVERYWHERE = (DEFAULT, DEEP, ALL_FEATURES, FAST)
 """Variants of SCBoost that are run on every data set; the others only on the binary ones."""
 AT_100 = ("CatBoost, 100 rounds", "LightGBM", "XGBoost", "HistGradientBoosting", "random forest", "GradientBoosting")
 CHIMERA = "ChimeraBoost"
-AT_OWN = ("CatBoost", *AT_100[1:])
+AT_OWN = ("CatBoost", CHIMERA, *AT_100[1:])
 TUNED = ("LightGBM, tuned", "XGBoost, tuned", "CatBoost, tuned")
 PEERS: dict[str, Method] = {
     "LightGBM": Method("LGBM", measured=True),

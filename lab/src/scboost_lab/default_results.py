@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from scboost_lab.comparisons import Comparison, Means, Standing, average, compare, mean_ranks, means
+from scboost_lab.comparisons import Comparison, Means, Standing, average, compare, elo, mean_ranks, means
 from scboost_lab.default_methods import (
     ALL,
     CONFIRMATION,
     DEFAULT,
     DEVELOPMENT,
+    FULL_SIZE,
     LONG,
     LOSSES,
     OUTSIDE,
@@ -132,6 +133,27 @@ class StudyResults:
                 ]
             )
         return table(["", *methods], rows)
+
+    def rated(self, ours: str, peers: Sequence[str], sets: tuple[str, ...]) -> dict[str, tuple[float, float, float]]:
+        """Rate methods by their log-losses: Elo and its interval, random forest = 1000."""
+        methods = (ours, *peers)
+        return elo(self.means("log_loss", methods, sets), methods, sets, -1, "random forest")
+
+    def full_size(self) -> str:
+        """Make the table of the sets at full size: log-loss or RMSE, and CPU seconds in brackets."""
+        rows = self.results["full_size"].rows
+        loss, rmse, seconds = (means(rows, name) for name in ("log_loss", "RMSE", "cpu_seconds"))
+        methods = PARTS["full_size"].methods
+        lines = []
+        for name in FULL_SIZE:
+            found = {m: {**loss.get(m, {}), **rmse.get(m, {})}.get(name) for m in methods}
+            best = min((value for value in found.values() if value is not None), default=None)
+            cells = []
+            for m, value in found.items():
+                text = "" if value is None else f"{value:.4g} ({seconds[m][name]:.0f})"
+                cells.append(f"**{text}**" if value is not None and value == best else text)
+            lines.append([name, *cells])
+        return table(["", *methods], lines)
 
     def behind(self, ours: str, theirs: str) -> str:
         """List the sets on which the log-loss is higher than that of another method, with both values."""

@@ -284,7 +284,7 @@ PARTS: dict[str, Experiment] = {
         LABEL_NOISE_SETS,
         settings={f"noise={share}": {"noise": share} for share in NOISE_LEVELS},
     ),
-    "cost": _part("CPU time, with the methods alternating on each fold", (DEFAULT, "CatBoost", BEST), ALL),
+    "cost": _part("CPU time, with the methods alternating on each fold", (DEFAULT, "CatBoost", CHIMERA, BEST), ALL),
     "redundancy": _part("larger learning rates, fewer trees", tuple(LARGE_RATE_METHODS), ALL),
     "short": _part("20 rounds, against 20 rounds of XGBoost", (SHORT, PLAIN, *SHORT_XGB), ALL),
     "quantiles": _part(

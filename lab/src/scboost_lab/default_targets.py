@@ -9,11 +9,13 @@ from scboost_lab.default_methods import (
     AT_100,
     AT_OWN,
     BEST,
+    CHIMERA,
     DEFAULT,
     FAST,
     LABEL_NOISE_SETS,
     MULTICLASS,
     NOISE_LEVELS,
+    OUTSIDE,
     PLAIN,
     REGRESSION,
     SHORT,
@@ -75,8 +77,10 @@ def _place(study: StudyResults, quantity: str, ours: str, peers: Sequence[str], 
     return Target(name, target, standings[0].place <= least, texts[0], tuple(texts[1:]))
 
 
-def _lower(study: StudyResults, quantity: str, ours: str, share: float, p: float = 1.0) -> Target:
-    cells = [study.against(ours, "CatBoost", group=group) for group in GROUPS]
+def _lower(
+    study: StudyResults, quantity: str, ours: str, share: float, p: float = 1.0, theirs: str = "CatBoost"
+) -> Target:
+    cells = [study.against(ours, theirs, group=group) for group in GROUPS]
     tested = p < 1
     texts = [f"{c.won}, {1e4 * c.difference:+.0f}" + (f", p {c.p:.3f}" if tested else "") for c in cells]
     c = cells[0]
@@ -87,19 +91,31 @@ def _lower(study: StudyResults, quantity: str, ours: str, share: float, p: float
 
 def _targets_at_own(study: StudyResults) -> list[Target]:
     quantity, against = "default among all libraries at their defaults", "default against CatBoost's 1,000 rounds"
-    ratio = study.cpu_ratio(DEFAULT, "CatBoost")
+    ratios = {name: study.cpu_ratio(DEFAULT, name) for name in ("CatBoost", CHIMERA)}
+    rated = study.rated(DEFAULT, AT_OWN, (*ALL, *OUTSIDE, *MULTICLASS))
+    best = max(AT_OWN, key=lambda m: rated[m][0])
     most = max(study.results["ours"].values("n_trees", method=DEFAULT))
     theirs = max(study.results["peers"].values("n_trees", method="CatBoost"))
     return [
         _place(study, quantity, DEFAULT, AT_OWN, "log_loss"),
         _place(study, quantity, DEFAULT, AT_OWN, "AUC"),
         _place(study, quantity, DEFAULT, AT_OWN, "ACC", least=2),
-        _lower(study, against, DEFAULT, 0.6),
         Target(
-            f"{against}: CPU time, cross-validation included",
-            "at most a half",
-            ratio <= 1 / 2,
-            f"{ratio:.2f} of theirs",
+            f"{quantity}: Elo on log-loss, classification and tables with categorical features",
+            "first",
+            rated[DEFAULT][0] > rated[best][0],
+            f"{rated[DEFAULT][0]:.0f} [{rated[DEFAULT][1]:.0f}, {rated[DEFAULT][2]:.0f}]; {best} {rated[best][0]:.0f}",
+        ),
+        _lower(study, against, DEFAULT, 0.7, p=0.05),
+        _lower(study, "default against ChimeraBoost", DEFAULT, 0.6, p=0.05, theirs=CHIMERA),
+        *(
+            Target(
+                f"default against {name}: CPU time, cross-validation included",
+                f"at most {least}",
+                ratios[name] <= least,
+                f"{ratios[name]:.2f} of theirs",
+            )
+            for name, least in (("CatBoost", 0.2), (CHIMERA, 1.0))
         ),
         Target(f"{against}: rounds", "at most as many", most <= theirs, f"at most {most:,.0f}"),
     ]
