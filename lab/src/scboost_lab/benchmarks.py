@@ -80,7 +80,7 @@ def own_table(study: StudyResults) -> str:
         wins = study.against(DEFAULT, method)
         against = "" if method == DEFAULT else f"{wins.wins} of {wins.n}"
         name = f"**{method}**" if method in {DEFAULT, BEST, FAST} else method
-        ratings = "{:.0f} [{:.0f}, {:.0f}]".format(*rated[method])
+        ratings = f"{rated[method][0]:.0f} [{rated[method][1]:.0f}, {rated[method][2]:.0f}]"
         rows.append(
             [name, ratings, f"{loss:.4f}", f"{auc:.4f}", f"{accuracy:.4f}", f"{seconds:.1f}", f"{trees:.0f}", against]
         )

@@ -87,7 +87,7 @@ def selection_folds(effective_size: float) -> int:
 
 @dataclass(frozen=True)
 class Free:
-    """What is not given, so that candidates may differ in it.
+    """Parameters left at "auto", which candidates may vary.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
     n_samples : float
         Number of samples.
     free : Free
-        What may differ from the base.
+        Options that may differ from the base.
     """
     classifies = loss.classifies
     found = [Candidate(base)]
@@ -164,7 +164,7 @@ def _is_wide(n_features: int, total_weight: float) -> bool:
 def shapes_compete(loss: Loss, n_samples: float) -> bool:
     """Whether trees of other shapes are candidates.
 
-    Not on so few samples that folds cannot tell shapes apart: there it costs twice the time and gains nothing.
+    Not on so few samples that cross-validation cannot distinguish shapes: it would double the time without improvement.
     """
     return (loss.n_outputs == 1 or loss.n_classes > 0) and n_samples >= _SOME_SAMPLES
 
@@ -194,7 +194,7 @@ def loss_defaults(loss: Loss) -> LossDefaults:
     quantiles = [loss.output(k).residual_quantile for k in range(loss.n_outputs)]
     extremes = [min(q, 1 - q) for q in quantiles if q is not None]
     if extremes:
-        # Gradients are signs, which do not tell the size of a step that history could take: nothing to project. A leaf
+        # Gradients are signs, which do not tell the size of a step: projection does not apply. A leaf
         # needs enough samples on either side of its quantile.
         return LossDefaults(0.0, 0.0, min_child_weight=max(20.0, 2 / min(extremes)), rate=2.0)
     if loss.classifies:

@@ -77,10 +77,10 @@ class PredictedDistribution:
         ndarray of shape (n_samples,), or (n_samples, n_quantiles) for a list
             The quantiles.
         """
-        asked = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if asked.ndim != 1 or not len(asked) or not ((asked > 0) & (asked < 1)).all():
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
             raise ValueError(f"q={q!r} must be a number between 0 and 1, or a list of these.")
-        columns = [np.asarray(self.scipy.ppf(one), dtype=np.float64) for one in asked]
+        columns = [np.asarray(self.scipy.ppf(one), dtype=np.float64) for one in levels]
         return columns[0] if np.ndim(q) == 0 else np.stack(columns, axis=1)
 
     def interval(self, coverage: float | Sequence[float] = 0.9) -> Float64Array:

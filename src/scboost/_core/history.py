@@ -198,7 +198,7 @@ class History:
         self._basis: _Basis | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only what is in use, and without the basis, which is made again by the same operations.
+        # Only the used part, and without the basis, which is made again by the same operations.
         used = len(self)
         kept = {name: value for name, value in self.__dict__.items() if name != "_basis"}
         return {**kept, "_H": self._H[:used], "_G": self._G[:used, :used], "capacity": len(self._H)}

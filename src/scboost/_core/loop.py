@@ -168,7 +168,7 @@ class Boosting:
     state : State
         Advanced in place, so that the loop can be stopped after any round and resumed.
     loss : Loss
-        The loss to minimise.
+        The loss to minimize.
     y : ndarray of shape (n,) or (n, 2)
         Target, in the engine's dtype if the loss is separable.
     sample_weight : ndarray of shape (n,) or None

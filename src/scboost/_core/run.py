@@ -30,7 +30,7 @@ from scboost._runtime.threads import Threads, single_threaded_blas
 
 
 class ValidationMetric(Protocol):
-    """A metric of raw scores to be minimised in place of the loss."""
+    """A metric of raw scores to be minimized in place of the loss."""
 
     name: str
 

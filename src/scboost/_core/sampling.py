@@ -58,8 +58,8 @@ class Draws:
     def normal(self, round_: int, output: int, rows: slice = _ALL) -> FloatArray:
         """Return standard normal numbers of shape (n,), smaller for rows that repeat each other.
 
-        Rows with the same content draw the same number. It is divided by the root of their total weight, so that
-        together they vary as much as independent rows would; the unit of weight is the median over the contents.
+        Samples with equal features draw the same number. It is divided by the root of their total weight, so that
+        together they vary as much as independent samples would; the unit of weight is the median over the contents.
         """
         z = _NORMAL.take(self._draw(round_, output, rows) >> np.uint32(32 - _LEVELS), mode="clip")
         return z if self._scale is None else np.multiply(z, self._scale[rows], out=z)
@@ -131,7 +131,7 @@ def _repeated(keys: Keys, threads: Threads) -> bool:
 def _roots_of_shares(
     mass: FloatArray | IntArray, communicator: Communicator, counted: FloatArray | None = None
 ) -> FloatArray:
-    """Root of the median positive mass over each mass, 0 for no mass; other workers count what is not counted here."""
+    """Root of the median positive mass over each mass, 0 for no mass; other workers count the remaining copies."""
     if counted is None:
         unit = float(np.median(mass[mass > 0]))
     else:

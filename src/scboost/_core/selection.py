@@ -151,7 +151,7 @@ class FoldRuns:
         """Grow the models up to a number of rounds in all, unless they stop before."""
         if self._done or len(self.losses) >= n_rounds:
             return
-        before = self.losses if len(self._runs) > 1 else []  # a single run goes on from its own
+        before = self.losses if len(self._runs) > 1 else []  # a single run continues from its own losses
         continued = None if stopping is None else ContinuedStopping(stopping, tuple(before))
         if stopping is not None and stopping.reached(self.losses):
             self._done = True
@@ -267,7 +267,7 @@ class CrossValidation:
         """Try fewer features.
 
         The features of a fold's model are selected by their gains in the model of that fold, which has not seen the
-        samples that tell whether the selection was good.
+        samples that evaluate the selection.
         """
         if not models.have_trees:
             return models

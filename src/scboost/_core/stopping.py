@@ -11,7 +11,7 @@ import numpy as np
 
 
 class StopReason(Enum):
-    """Why a fit ended before the number of rounds asked for.
+    """Why a fit ended before the requested number of rounds.
 
     The value is the message, with places for a number and for the metric.
     """

@@ -35,7 +35,7 @@ _NAMED: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class InputRules:
-    """What a model accepts as X, and as what it is encoded.
+    """Rules of accepted input.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Encoder:
     sparse : bool
         Whether the training set was sparse: zeros are missing values then.
     rules : InputRules
-        What is accepted.
+        Rules of accepted input.
     ordinal : frozenset of int
         Positions of the columns whose categories are ordered: their codes are numbers.
     dates : tuple of (tuple of str or None) or None
@@ -105,7 +105,7 @@ class Encoder:
         X : array-like, sparse matrix or table of shape (n, d)
             The training set.
         rules : InputRules, optional
-            What is accepted.
+            Rules of accepted input.
         like : Encoder, optional
             Encoder of a model that is to be continued, whose categories and parts of dates are kept.
         use_order : bool, default=True
@@ -147,7 +147,7 @@ class Encoder:
 
     @property
     def form(self) -> str:
-        """What kind of X this was learned from."""
+        """Type of the training input."""
         return "table" if self.kinds else "sparse matrix" if self.sparse else "array"
 
     @classmethod
@@ -218,7 +218,7 @@ class Encoder:
         """Whether two partitions agree in form, number and names of their features."""
         return (self.form, self.n_features, self.feature_names) == (other.form, other.n_features, other.feature_names)
 
-    # --- what it says ------------------------------------------------------------------------------------------------
+    # --- properties --------------------------------------------------------------------------------------------------
 
     @cached_property
     def features(self) -> ModelFeatures:

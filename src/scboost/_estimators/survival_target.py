@@ -86,7 +86,7 @@ def cumulative_hazards(
 
 
 class SurvivalMetric:
-    """A metric of censored times, to be minimised like a loss.
+    """A metric of censored times, to be minimized like a loss.
 
     Parameters
     ----------

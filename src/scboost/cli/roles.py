@@ -42,7 +42,7 @@ def task_of(model: Model) -> str:
     return next(task for task, estimator in ESTIMATORS.items() if isinstance(model, estimator))
 
 
-def asked_task(arguments: argparse.Namespace) -> str:
+def requested_task(arguments: argparse.Namespace) -> str:
     """Return the task that the options of ``train`` ask for, "auto" if the target tells; refuse contradictions."""
     task = str(arguments.task)
     for option, owner in _OWNERS.items():

@@ -18,7 +18,7 @@ from scboost.cli.columns import suspicious_columns
 from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say, warn
 from scboost.cli.models import check_no_missing
 from scboost.cli.output import MODEL_ENDINGS, check_output
-from scboost.cli.roles import ESTIMATORS, Roles, asked_task, events, several, task_name
+from scboost.cli.roles import ESTIMATORS, Roles, events, requested_task, several, task_name
 from scboost.cli.tables import DataError, Kinds, Source, TextFormat, is_category, is_date, pyarrow
 from scboost.cli.training_summary import show_cross_validation, show_settings, show_validation
 
@@ -84,12 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fit a model and write it."""
     check_output(arguments.output, [arguments.data, arguments.valid], MODEL_ENDINGS)
-    asked, given = asked_task(arguments), _parameters(arguments)
+    requested, given = requested_task(arguments), _parameters(arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
-    roles = Roles.of(asked, arguments)
+    roles = Roles.of(requested, arguments)
     table, features = _read(arguments, source, roles)
     y = _target(source, table, roles)
-    task = _task(y) if asked == "auto" else asked
+    task = _task(y) if requested == "auto" else requested
     if task == "regression" and y.dtype == object:
         raise DataError(
             f"{source.path}: column {roles.targets[0]!r} holds strings such as {y[0]!r}; regression needs numbers"
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     roles = replace(roles, task=task)
     model = ESTIMATORS[task](**given)
     X = table.select(features)
-    how = " (from its values; --task overrides)" if asked == "auto" else ""
+    how = " (from its values; --task overrides)" if requested == "auto" else ""
     say(f"{source.path}: {len(table):,} rows; {task} of {', '.join(map(repr, roles.targets))}{how}")
     _show_kinds(X)
     for text in suspicious_columns(X):

@@ -35,7 +35,7 @@ class WritableModel(Protocol):
 
 @dataclass(frozen=True)
 class Reader:
-    """How the models of one library are recognised, read and written.
+    """How the models of one library are recognized, read and written.
 
     Attributes
     ----------

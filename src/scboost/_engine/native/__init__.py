@@ -7,7 +7,7 @@ of arrays in one line, releases the GIL explicitly and makes one small binary fo
 No instruction beyond the baseline of the platform is used, and products and sums are not contracted: results are the
 same on every processor, and bit-identical for any number of threads.
 
-The package works without the compiled module; :func:`is_available` tells whether it is there.
+The package works without the compiled module; :func:`is_available` returns whether it is installed.
 """
 
 from __future__ import annotations

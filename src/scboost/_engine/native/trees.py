@@ -71,7 +71,7 @@ class BinnedData:
     cuts : Cuts, optional
         Cut points to be used as they are.
     pool : Pool, optional
-        On which nothing depends but time.
+        Affects speed only.
 
     Examples
     --------
@@ -263,7 +263,7 @@ class TreeGrower:
         features : array of int, optional
             Features that the trees may use; all by default.
         pool : Pool, optional
-            On which nothing depends but time.
+            Affects speed only.
         """
         dtype = np.result_type(gradient, hessian, np.float32)
         g, h = (np.ascontiguousarray(a, dtype=dtype) for a in (gradient, hessian))

@@ -74,7 +74,7 @@ class TreeEnsemble(Ensemble):
 
     @property
     def _trees(self) -> list[Tree]:
-        """All trees, decoded on first use: a fit grows many that nobody looks at."""
+        """All trees, decoded on first use: a fit grows many that are never inspected."""
         for i in range(self._n_decoded, len(self._stored)):
             tree = self._stored[i]
             if not isinstance(tree, dict):
@@ -165,7 +165,7 @@ class TreeEnsemble(Ensemble):
         Parameters
         ----------
         native : Document
-            A sound model. It must be that of the restored ensemble; nothing is taken on trust.
+            A valid model. It must be that of the restored ensemble, which is verified.
         weights : ndarray of shape (rounds, K)
             Of the other ensemble; its intercept is the one that this ensemble was made with.
         leaf_values, dropped
@@ -254,7 +254,7 @@ class TreeEnsemble(Ensemble):
             for t in kept
             for k in range(self.n_outputs)
         ]
-        # Without any tree, XGBoost forgets the link, and what base_score could not hold would be lost.
+        # Without any tree, XGBoost does not apply the link, and what base_score could not hold would be lost.
         return Document.new(
             trees or [constant(value) for value in rest],
             objective=self._objective,
@@ -336,7 +336,7 @@ class TreeEnsemble(Ensemble):
         return np.asarray(leaves, dtype=np.intp).reshape(matrix.num_row(), -1)
 
     def prepare(self, X: Any, n_jobs: int = 1) -> Any:
-        """Make a DMatrix of the rows, if they are in files or without the compiled kernels; see :class:`Ensemble`."""
+        """Make a DMatrix of samples that are in files or without the compiled kernels; see :class:`Ensemble`."""
         if is_available() and not isinstance(X, Paged):
             return X
         xgb = import_xgboost()
