@@ -22,9 +22,9 @@ from scboost._model.fitted import FittedModel, HasFittedModel
 
 _RIDGES = (1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
-_TREE_BYTES, _NODE_BYTES = 665, 34  # of a native model in UBJSON, for trees without categories
-_ENOUGH_LEAVES, _ENOUGH_TREES = 32, 10
-_TEACHER_SHARE, _LEAST_BYTES = 10, 20_000
+_TREE_BYTES, _NODE_BYTES = 360, 29  # of the file of a compressed model, for trees without categories
+_ENOUGH_LEAVES, _ENOUGH_TREES = 16, 10
+_TEACHER_SHARE, _LEAST_BYTES = 10, 10_000
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Budget:
     def shape(self, n_outputs: int, empty: int) -> tuple[int, int]:
         """Return rounds and leaves of a tree that fit.
 
-        Of models of equal size, those with trees of about 32 leaves come nearest to the teacher, and a model should
+        Of models of equal size, those with trees of about 16 leaves come nearest to the teacher, and a model should
         not have fewer than ten trees for it.
 
         Parameters

@@ -80,7 +80,7 @@ class Bernoulli(Family):
 
     def log_partition(self, raw: Float64) -> Float64:
         """Return log(1 + exp(F)); see :class:`Family`."""
-        return np.asarray(np.logaddexp(0.0, raw).sum(axis=0))
+        return np.asarray((np.maximum(raw, 0.0) + np.log1p(np.exp(-np.abs(raw)))).sum(axis=0))  # faster than logaddexp
 
     def hessian(self, mean: Float64) -> Float64:
         """Return p (1 - p); see :class:`Family`."""

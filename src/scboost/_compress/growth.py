@@ -9,8 +9,9 @@ import numpy as np
 
 from scboost._compress.families import Family
 from scboost._compress.leaves import JointFit, Leaves
+from scboost._compress.products import leaf_index
 from scboost._compress.trees import apply_trees
-from scboost._compress.types import Float32, Float64, Indices, Mask
+from scboost._compress.types import Float32, Float64, LeafIndex, Mask
 from scboost._engine.factory import EngineFactory, EngineSpec
 from scboost._engine.interface import Totals, TreeOptions
 from scboost._engine.native import is_available
@@ -60,7 +61,7 @@ class Settings:
 class Grower(Protocol):
     """Grows trees on fixed samples."""
 
-    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, LeafIndex]]:
         """Grow one tree for each output.
 
         Parameters
@@ -90,9 +91,14 @@ class EngineGrower:
         Size of the trees.
     n_threads : int
         Threads; 0 for all.
+    n_real : int, default=0
+        The first samples, which are real: their quantiles are the candidates for thresholds, as they were for a teacher
+        of trees.
     """
 
-    def __init__(self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int) -> None:
+    def __init__(
+        self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int, n_real: int = 0
+    ) -> None:
         spec = EngineSpec(
             name="native" if is_available() else "xgboost",
             n_outputs=n_outputs,
@@ -107,11 +113,12 @@ class EngineGrower:
             n_threads=n_threads,
             device="cpu",
             categorical=categorical if categorical.any() else None,
+            bin_reference=X[:n_real] if n_real >= _BINS else None,
         )
         options = TreeOptions(subset_splits=True, max_leaves=settings.max_leaves, shape="leaf-wise")
         self._engine = EngineFactory(spec, Context()).make(X, None, options)
 
-    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, LeafIndex]]:
         """Grow one tree for each output; see :class:`Grower`."""
         target, weighted_hessian = residual.astype(np.float32), hessian.astype(np.float32)
         totals = Totals(np.square(residual).sum(axis=1), float(hessian.sum()))
@@ -119,7 +126,8 @@ class EngineGrower:
         for learner in self._engine.grow(target, weighted_hessian, 0, totals):
             if learner.leaf is None:
                 raise RuntimeError("the engine returned a learner without leaves")
-            grown.append((learner.model, learner.leaf.astype(np.intp)))
+            n_leaves = int(np.count_nonzero(learner.model["left_children"] == -1))
+            grown.append((learner.model, leaf_index(learner.leaf, n_leaves)))
         return grown
 
 
@@ -132,10 +140,13 @@ class Problem:
     X : ndarray of float32 of shape (n, d)
     target : ndarray of shape (K, n)
         The teacher's raw scores, in units of `scale`.
+    n_real : int
+        How many of the samples, the first ones, are real; 0 if they are not told apart.
     """
 
     X: Float32
     target: Float64
+    n_real: int = 0
 
 
 @dataclass
@@ -230,7 +241,7 @@ def grow(
         The last joint fit, which can go on with another ridge.
     """
     K, n = problem.target.shape
-    grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads)
+    grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads, problem.n_real)
     weight = np.full(n, 1.0 / max(float(family.hessian(family.mean(problem.target)).mean()), 1.0))
     fit = JointFit(Leaves(K, n), family, problem.target, weight, _intercept(problem.target, family), settings.ridge)
     first = fit.divergence()
