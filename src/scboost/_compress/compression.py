@@ -104,9 +104,11 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
     n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
     student, ridge = search.student(n_rounds, leaves)
     small = fitted_of(student)
-    while budget.max_bytes is not None and file_size(small) > budget.max_bytes and student.n_rounds > 1:
+    n_bytes = file_size(small)
+    while budget.max_bytes is not None and n_bytes > budget.max_bytes and student.n_rounds > 1:
         student = student.truncated(student.n_rounds - 1)  # sets of categories take more than was reckoned
         small = fitted_of(student)
+        n_bytes = file_size(small)
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -114,7 +116,7 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=file_size(small),
+        n_bytes=n_bytes,
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,

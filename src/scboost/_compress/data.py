@@ -93,8 +93,9 @@ def ask_teacher(
     n_drawn = int(wanted)
     validating = data.validating
     if given is None or callable(given):
+        munge = Munge(real.matrix, real.categorical)
         parts = [
-            _drawn(real, given, teacher, rows, size, rng)
+            _drawn(real, given or munge, teacher, rows, size, rng)
             for rows, size in (
                 (np.flatnonzero(~validating), n_drawn),
                 (np.flatnonzero(validating), max(n_drawn // 10, 1)),
@@ -128,9 +129,9 @@ def _drawn(
 ) -> Samples | None:
     if size == 0:
         return None
-    if generator is not None:
+    if not isinstance(generator, Munge):
         return real.like(generator(size, rng), "the result of X_synthetic")
-    draw = Munge(real.matrix, real.categorical).draw(size, rng, among)
+    draw = generator.draw(size, rng, among)
     return real.joined(draw) if teacher.raw_encoded is None else real.joined_encoded(draw)
 
 

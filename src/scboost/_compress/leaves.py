@@ -136,6 +136,17 @@ class JointFit:
         """Take one step in the metric of the teacher's Hessian, the first iteration of :meth:`refit`."""
         return self._move(self._precondition(self._slope()), self.objective())
 
+    def fit_newest(self) -> None:
+        """Set the leaf values of the newest tree of each output, which are 0, by a Newton step: a single pass."""
+        residual, hessian = self.gradient_hessian()
+        values = self.leaf_values.copy()
+        trees = list(zip(self.leaves.index, self.leaves.slices(), self.leaves.outputs, strict=True))
+        for leaf, part, k in trees[-self.leaves.n_outputs :]:
+            size = part.stop - part.start
+            values[part] = sum_by_leaf(leaf, residual[k], size) / (sum_by_leaf(leaf, hessian[k], size) + self.ridge)
+            add_values(leaf, values[part], self.scores[k])
+        self.leaf_values = values
+
     def refit(self, tolerance: float, max_steps: int) -> None:
         """Take Newton steps until the relative decrease of the objective is below tolerance squared.
 
