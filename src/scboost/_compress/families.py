@@ -24,6 +24,11 @@ class Family(ABC):
 
     link: str
 
+    @property
+    def of_classes(self) -> bool:
+        """Whether raw scores become probabilities of classes."""
+        return self.link in {"logit", "softmax"}
+
     @abstractmethod
     def mean(self, raw: Float64) -> Float64:
         """Return the mean parameter of raw scores, of the same shape."""

@@ -19,8 +19,8 @@ from scboost._model.document import Tree
 from scboost._runtime.context import Context
 
 _BINS = 256
-# Smallest sum of Hessians in a leaf: a share of that of all samples, within limits.
-_LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, 16.0
+# Smallest sum of Hessians in a leaf: a share of that of all samples, within limits (the upper one of classes, others).
+_LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, (16.0, 64.0)
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
 # After the first rounds, a step in the metric of the teacher's Hessian is accurate enough, and one in four rounds.
@@ -54,7 +54,7 @@ class Settings:
     def of(cls, problem: Problem, family: Family, n_rounds: int, max_leaves: int) -> Settings:
         """Return the settings for a problem."""
         total = float(_weight(problem, family) @ family.hessian(family.mean(problem.target)).mean(axis=0))
-        least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN))
+        least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN[not family.of_classes]))
         return cls(n_rounds, max_leaves, min_child_weight=least)
 
 

@@ -123,7 +123,8 @@ def compress(
         Synthetic samples like X, or a function ``X_synthetic(n_samples, rng)`` that draws them, in place of the
         built-in generator: a sample in which about half of the values are replaced by those of a near neighbour.
     n_synthetic : int or "auto", default="auto"
-        Number of synthetic samples; "auto" takes eight for each sample, but at least 20,000 and at most 100,000.
+        Number of synthetic samples; "auto" takes 8 for each sample (14 in regression), but at least 20,000 and at most
+        100,000.
     link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
         How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").
