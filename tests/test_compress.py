@@ -417,6 +417,7 @@ def _table(rng, n=600):
 @pytest.mark.parametrize("numeric", [True, False])
 def test_compact_files_hold_the_same_model_in_fewer_bytes(numeric, tmp_path):
     xgboost = pytest.importorskip("xgboost")
+    from scboost._model import check_xgboost
     from scboost._model.file import to_document
 
     X, y = _table(np.random.default_rng(0))
@@ -429,6 +430,7 @@ def test_compact_files_hold_the_same_model_in_fewer_bytes(numeric, tmp_path):
     assert any(tree["split_type"].any() for tree in native.trees) is not numeric
     data = (tmp_path / "small.ubj").read_bytes()
     assert small.n_bytes - 100 <= len(data) <= small.n_bytes < 0.9 * len(native.encode())
+    assert not list(check_xgboost.problems(data))
     read = [scboost.load_model(tmp_path / name) for name in ("small.ubj", "small.json")]
     assert read[0].get_params() == read[1].get_params() == small.model.get_params()
     for model in read:

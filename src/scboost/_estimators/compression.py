@@ -110,7 +110,7 @@ def compress(
         Largest number of leaves of a tree. More leaves follow the teacher more closely at equal number of trees.
     max_bytes : int, "auto" or None, default="auto"
         Largest size of the model file in UBJSON. To fit, trees get fewer leaves; with less than about 16 leaves, there
-        are fewer trees instead. "auto" is a tenth of the teacher's file, but at least 20,000, for models of scboost,
+        are fewer trees instead. "auto" is a tenth of the teacher's file, but at least 10,000, for models of scboost,
         and no limit for others; None is no limit.
     confidence : float, default=0.95
         Confidence of the bounds in the certificate.
