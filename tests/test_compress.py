@@ -236,7 +236,7 @@ def test_certificates_cover():
         ({"max_trees": 0}, "max_trees=0 must be an integer of at least 1"),
         ({"max_leaves": 1}, "max_leaves=1 must be an integer of at least 2"),
         ({"max_bytes": 3}, "max_bytes=3 must be an integer of at least 1000"),
-        ({"max_bytes": 1000}, "max_bytes=1000 is too small for one tree of two leaves .* use at least 4135"),
+        ({"max_bytes": 1000}, r"max_bytes=1000 is too small for one tree of two leaves .* use at least 2"),
         ({"confidence": 95}, "confidence=95 must be at least 0.5 and below 1"),
         ({"certify_fraction": 0}, "certify_fraction=0 must be between 0 and 1"),
         ({"n_synthetic": -1}, "n_synthetic=-1 must be 'auto' or an integer"),
@@ -404,3 +404,50 @@ def test_a_compressed_model_that_was_changed_in_its_file_is_refused(binary, tmp_
     (tmp_path / "changed.ubj").write_bytes(changed.encode())
     with pytest.raises(ValueError, match="leaf values"):
         scboost.load_model(tmp_path / "changed.ubj")
+
+
+def _table(rng, n=600):
+    X = pd.DataFrame(rng.standard_normal((n, 3)), columns=list("abc"))
+    X["color"] = pd.Categorical(np.array(["red", "green", "blue", "grey", "pink", "white"])[rng.integers(6, size=n)])
+    X.loc[::7, "b"] = np.nan
+    y = (X["a"] + (X["color"].isin(["red", "pink"])) + 0.3 * rng.standard_normal(n) > 0.5).to_numpy().astype(int)
+    return X, y
+
+
+@pytest.mark.parametrize("numeric", [True, False])
+def test_compact_files_hold_the_same_model_in_fewer_bytes(numeric, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    from scboost._model import check_xgboost
+    from scboost._model.file import to_document
+
+    X, y = _table(np.random.default_rng(0))
+    X = X[["a", "b", "c"]] if numeric else X
+    teacher = SCBoostClassifier(n_estimators=60, learning_rate=0.1, random_state=0).fit(X, y)
+    small = compress(teacher, X, max_trees=8, max_leaves=200, max_bytes=None, random_state=0)
+    small.model.save_model(tmp_path / "small.ubj")
+    small.model.save_model(tmp_path / "small.json")
+    native = to_document(small.model.__fitted_model__(), {}).in_current_layout()
+    assert any(tree["split_type"].any() for tree in native.trees) is not numeric
+    data = (tmp_path / "small.ubj").read_bytes()
+    assert small.n_bytes - 100 <= len(data) <= small.n_bytes < 0.9 * len(native.encode())
+    assert not list(check_xgboost.problems(data))
+    read = [scboost.load_model(tmp_path / name) for name in ("small.ubj", "small.json")]
+    assert read[0].get_params() == read[1].get_params() == small.model.get_params()
+    for model in read:
+        assert np.array_equal(model.predict_proba(X), small.model.predict_proba(X))
+    boosters = [xgboost.Booster(model_file=tmp_path / name) for name in ("small.ubj", "small.json")]
+    assert boosters[0].save_raw("ubj") == boosters[1].save_raw("ubj")
+
+
+def test_corrupt_compact_files_are_refused(binary, tmp_path):
+    model, X, _, _, _ = binary
+    compress(model, X, max_trees=2, random_state=0).model.save_model(tmp_path / "small.ubj")
+    data = (tmp_path / "small.ubj").read_bytes()
+    start = data.index(b"base_weights")
+    rng = np.random.default_rng(0)
+    for at in rng.integers(start, len(data), size=100).tolist():
+        changed = bytearray(data)
+        changed[at] ^= int(rng.integers(1, 256))
+        (tmp_path / "changed.ubj").write_bytes(changed)
+        with pytest.raises(ValueError, match=r"changed\.ubj"):
+            scboost.load_model(tmp_path / "changed.ubj")

@@ -167,3 +167,9 @@ def test_objects_like_the_one_before_are_read_as_others_are():
     for cut in range(1, len(data) - 2):
         with pytest.raises(ValueError, match="byte"):
             reader.read(data[: cut + 1], 1)
+
+
+@settings(deadline=None)
+@given(documents)
+def test_the_size_is_known_without_encoding(document):
+    assert ubjson.size({"a": document}) == len(ubjson.encode({"a": document}))

@@ -150,3 +150,40 @@ def test_leaves_that_do_not_exist_are_refused():
         passes.add_predictions(leaf, values, 0.1, None, vectors(2))
     with pytest.raises(ValueError, match="length"):
         passes.leaf_sums(leaf, vectors(2), vectors(2), None, np.empty((2, 3)))
+
+
+@pytest.mark.parametrize("n_leaves", [7, 300, 70_000])
+def test_products_with_leaf_indicators(n_leaves, monkeypatch):
+    from scboost._compress import products
+
+    rng = np.random.default_rng(0)
+    leaf = products.leaf_index(rng.integers(n_leaves, size=N), n_leaves)
+    other = products.leaf_index(rng.integers(5, size=N), 5)
+    u, values = rng.normal(size=N), rng.normal(size=n_leaves)
+
+    def found():
+        scores = np.ones(N)
+        products.add_values(leaf, values, scores)
+        return (
+            scores,
+            products.sum_by_leaf(leaf, u, n_leaves),
+            products.sum_by_pair(leaf, other, u, (n_leaves, 5)),
+            products.sum_by_pair(other, leaf, u, (5, n_leaves)),
+        )
+
+    compiled = found()
+    monkeypatch.setattr(products, "is_available", lambda: False)
+    for one, expected in zip(compiled, found(), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_leaves_beyond_the_table_are_refused():
+    from scboost._engine.native import _native
+
+    leaf = np.array([0, 3], dtype=np.uint8)
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.sum_by_leaf(leaf, np.ones(2), np.empty(3))
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.add_leaf_values(leaf, np.ones(3), np.empty(2))
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.sum_by_pair(leaf, leaf, np.ones(2), np.empty((4, 3)))

@@ -88,7 +88,7 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "50,000 synthetic samples": {"n_synthetic": 50_000},
     "1 neighbour": {"munge": {"n_neighbors": 1}},
     "5 neighbours": {"munge": {"n_neighbors": 5}},
-    "50 neighbours": {"munge": {"n_neighbors": 50}},
+    "20 neighbours": {"munge": {"n_neighbors": 20}},
     "without noise": {"munge": {"noise": 0.0}},
     "swap 0.3": {"munge": {"swap_probability": 0.3}},
     "without a limit of bytes": {"max_bytes": None},

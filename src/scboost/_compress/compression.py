@@ -22,9 +22,9 @@ from scboost._model.fitted import FittedModel, HasFittedModel
 
 _RIDGES = (1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
-_TREE_BYTES, _NODE_BYTES = 665, 34  # of a native model in UBJSON, for trees without categories
-_ENOUGH_LEAVES, _ENOUGH_TREES = 32, 10
-_TEACHER_SHARE, _LEAST_BYTES = 10, 20_000
+_TREE_BYTES, _NODE_BYTES = 360, 29  # of the file of a compressed model, for trees without categories
+_ENOUGH_LEAVES, _ENOUGH_TREES = 16, 10
+_TEACHER_SHARE, _LEAST_BYTES = 10, 10_000
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,11 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
     n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
     student, ridge = search.student(n_rounds, leaves)
     small = fitted_of(student)
-    while budget.max_bytes is not None and file_size(small) > budget.max_bytes and student.n_rounds > 1:
+    n_bytes = file_size(small)
+    while budget.max_bytes is not None and n_bytes > budget.max_bytes and student.n_rounds > 1:
         student = student.truncated(student.n_rounds - 1)  # sets of categories take more than was reckoned
         small = fitted_of(student)
+        n_bytes = file_size(small)
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -114,7 +116,7 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=file_size(small),
+        n_bytes=n_bytes,
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,
@@ -170,7 +172,7 @@ class Budget:
     def shape(self, n_outputs: int, empty: int) -> tuple[int, int]:
         """Return rounds and leaves of a tree that fit.
 
-        Of models of equal size, those with trees of about 32 leaves come nearest to the teacher, and a model should
+        Of models of equal size, those with trees of about 16 leaves come nearest to the teacher, and a model should
         not have fewer than ten trees for it.
 
         Parameters

@@ -15,7 +15,8 @@ from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float32, Float64, Indices, Mask
 
 _MOST_REAL = 50_000
-_SYNTHETIC_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 8, 20_000, 100_000
+# Synthetic samples for each real one. Regression needs more: every sample has the same weight in the squared error.
+_CLASS_SHARE, _REGRESSION_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 8, 14, 20_000, 100_000
 _VALIDATION_SHARE = 0.05
 _MOST_CERTIFYING = 5_000
 
@@ -87,14 +88,13 @@ def ask_teacher(
     """Ask the teacher on real and synthetic samples; return those to fit and those to validate on."""
     real = data.fitting
     n = len(real)
-    wanted = (
-        min(max(_SYNTHETIC_SHARE * n, _FEWEST_SYNTHETIC), _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic
-    )
-    n_drawn = int(wanted)
+    share = _CLASS_SHARE if teacher.family.of_classes else _REGRESSION_SHARE
+    n_drawn = int(np.clip(share * n, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic)
     validating = data.validating
     if given is None or callable(given):
+        munge = Munge(real.matrix, real.categorical)
         parts = [
-            _drawn(real, given, teacher, rows, size, rng)
+            _drawn(real, given or munge, teacher, rows, size, rng)
             for rows, size in (
                 (np.flatnonzero(~validating), n_drawn),
                 (np.flatnonzero(validating), max(n_drawn // 10, 1)),
@@ -115,7 +115,7 @@ def ask_teacher(
         more = [] if drawn is None else [drawn]
         X = np.concatenate([values, *(part.matrix for part in more)])
         target = np.concatenate([scores, *(teacher.scores(part) for part in more)], axis=1)
-        problems.append(Problem(X.astype(np.float32), target))
+        problems.append(Problem(X.astype(np.float32), target, len(values)))
     fitting, validation = problems
     unit = _unit(fitting.target, teacher.family)
     for problem in problems:
@@ -128,9 +128,9 @@ def _drawn(
 ) -> Samples | None:
     if size == 0:
         return None
-    if generator is not None:
+    if not isinstance(generator, Munge):
         return real.like(generator(size, rng), "the result of X_synthetic")
-    draw = Munge(real.matrix, real.categorical).draw(size, rng, among)
+    draw = generator.draw(size, rng, among)
     return real.joined(draw) if teacher.raw_encoded is None else real.joined_encoded(draw)
 
 

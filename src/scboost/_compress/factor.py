@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from scboost._compress.types import Float64, Indices
+from scboost._compress.products import leaf_index, sum_by_leaf, sum_by_pair
+from scboost._compress.types import Float64, LeafIndex
 
 _MOST_LEAVES = 8192
 
@@ -15,7 +18,7 @@ class LeafFactor:
     """Block Cholesky factor of ``Z' C Z + ridge I`` for the leaf indicators Z of the trees of one output.
 
     Products of leaf indicators are counts of samples by pairs of leaves, so that a block of the normal matrix is one
-    weighted ``bincount``. A new tree adds one block of rows to the factor and changes nothing else: the factor of T
+    weighted count. A new tree adds one block of rows to the factor and changes nothing else: the factor of T
     trees costs what a single factorization at the end would.
 
     Parameters
@@ -39,13 +42,14 @@ class LeafFactor:
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self._weight, self._ridge, self._max_leaves, self._dtype = weight, ridge, max_leaves, dtype
-        self._leaf: list[Indices] = []
+        self._leaf: list[LeafIndex] = []
         self._sizes: list[int] = []
         self._rows: list[Float64] = []  # of shape (leaves of the tree, leaves of all trees before)
         self._inverses: list[Float64] = []  # of the corners, which are lower triangular
 
-    def add(self, leaf: Indices, n_leaves: int) -> None:
+    def add(self, leaf: npt.NDArray[np.integer[Any]], n_leaves: int) -> None:
         """Add a tree, given by the leaf of each sample."""
+        leaf = leaf_index(leaf, n_leaves)
         n_before = sum(self._sizes)
         coupled = n_before if n_before + n_leaves <= self._max_leaves else 0
         row = np.empty((n_leaves, coupled), dtype=self._dtype)
@@ -53,11 +57,11 @@ class LeafFactor:
         for other, size, before, inverse in zip(self._leaf, self._sizes, self._rows, self._inverses, strict=True):
             if start == coupled:
                 break
-            counts = np.bincount(leaf * size + other, weights=self._weight, minlength=n_leaves * size)
-            block = counts.astype(self._dtype).reshape(n_leaves, size) - row[:, :start] @ before.T
+            counts = sum_by_pair(leaf, other, self._weight, (n_leaves, size))
+            block = counts.astype(self._dtype) - row[:, :start] @ before.T
             row[:, start : start + size] = block @ inverse.T
             start += size
-        mass = np.bincount(leaf, weights=self._weight, minlength=n_leaves)
+        mass = sum_by_leaf(leaf, self._weight, n_leaves)
         # Leaves that others span have nothing but the ridge left, below which rounding errors must stay.
         corner = cholesky_above(np.diag(mass + self._ridge) - row.astype(np.float64) @ row.T, self._ridge / 2)
         inverted = solve_triangular(corner, np.eye(n_leaves), lower=True, check_finite=False)

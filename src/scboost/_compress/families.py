@@ -24,6 +24,11 @@ class Family(ABC):
 
     link: str
 
+    @property
+    def of_classes(self) -> bool:
+        """Whether raw scores become probabilities of classes."""
+        return self.link in {"logit", "softmax"}
+
     @abstractmethod
     def mean(self, raw: Float64) -> Float64:
         """Return the mean parameter of raw scores, of the same shape."""
@@ -80,7 +85,7 @@ class Bernoulli(Family):
 
     def log_partition(self, raw: Float64) -> Float64:
         """Return log(1 + exp(F)); see :class:`Family`."""
-        return np.asarray(np.logaddexp(0.0, raw).sum(axis=0))
+        return np.asarray((np.maximum(raw, 0.0) + np.log1p(np.exp(-np.abs(raw)))).sum(axis=0))  # faster than logaddexp
 
     def hessian(self, mean: Float64) -> Float64:
         """Return p (1 - p); see :class:`Family`."""

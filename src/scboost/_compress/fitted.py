@@ -11,10 +11,11 @@ from scboost._compress.types import Float64
 from scboost._core.losses import LogisticLoss, Loss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._data.encoder import Encoder
 from scboost._engine.xgboost.ensemble import TreeEnsemble
-from scboost._model.file import to_document
-from scboost._model.fitted import FittedModel, new_ensemble
+from scboost._model import file
+from scboost._model.fitted import COMPRESSED, FittedModel, new_ensemble
 
-_PARAMETER_BYTES = 1_100  # at least what an estimator stores of its parameters
+# Upper bounds of what an estimator stores of its parameters: those of a compressed model that are set, or all.
+_PARAMETER_BYTES, _EVERY_PARAMETER_BYTES = 100, 1_100
 
 
 def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: Encoder) -> FittedModel:
@@ -42,13 +43,13 @@ def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: En
     ]
     ensemble.reweight(np.ones((student.n_rounds, K)), ensemble.intercept)
     return FittedModel(
-        encoder, teacher.classes, loss, ensemble, student.n_rounds, learning_rate=1.0, stop_reason="compressed"
+        encoder, teacher.classes, loss, ensemble, student.n_rounds, learning_rate=1.0, stop_reason=COMPRESSED
     )
 
 
 def file_size(model: FittedModel) -> int:
     """Return the bytes of the model file in UBJSON, the parameters of the estimator included as far as known."""
-    return len(to_document(model, {}).encode()) + _PARAMETER_BYTES
+    return file.file_size(model) + (_PARAMETER_BYTES if model.is_compressed else _EVERY_PARAMETER_BYTES)
 
 
 def _loss(teacher: Teacher, n_outputs: int) -> Loss:

@@ -9,8 +9,9 @@ import numpy as np
 
 from scboost._compress.families import Family
 from scboost._compress.leaves import JointFit, Leaves
+from scboost._compress.products import leaf_index
 from scboost._compress.trees import apply_trees
-from scboost._compress.types import Float32, Float64, Indices, Mask
+from scboost._compress.types import Float32, Float64, LeafIndex, Mask
 from scboost._engine.factory import EngineFactory, EngineSpec
 from scboost._engine.interface import Totals, TreeOptions
 from scboost._engine.native import is_available
@@ -18,11 +19,12 @@ from scboost._model.document import Tree
 from scboost._runtime.context import Context
 
 _BINS = 256
-# Smallest sum of Hessians in a leaf, of classes; for other targets a share of the samples, up to a limit.
-_LEAF_HESSIAN, _LEAF_SHARE, _MOST_HESSIAN = 4.0, 1 / 400, 64.0
+# Smallest sum of Hessians in a leaf: a share of that of all samples, within limits (the upper one of classes, others).
+_LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, (16.0, 64.0)
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
-_ACCURATE_ROUNDS = 20  # after which a step in the metric of the teacher's Hessian is accurate enough
+# After the first rounds, a step in the metric of the teacher's Hessian is accurate enough, and one in four rounds.
+_ACCURATE_ROUNDS, _JOINT_ROUNDS = 20, 4
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
@@ -51,16 +53,15 @@ class Settings:
     @classmethod
     def of(cls, problem: Problem, family: Family, n_rounds: int, max_leaves: int) -> Settings:
         """Return the settings for a problem."""
-        least = _LEAF_HESSIAN
-        if family.link not in {"logit", "softmax"}:
-            least = max(least, min(_LEAF_SHARE * len(problem.X), _MOST_HESSIAN))
+        total = float(_weight(problem, family) @ family.hessian(family.mean(problem.target)).mean(axis=0))
+        least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN[not family.of_classes]))
         return cls(n_rounds, max_leaves, min_child_weight=least)
 
 
 class Grower(Protocol):
     """Grows trees on fixed samples."""
 
-    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, LeafIndex]]:
         """Grow one tree for each output.
 
         Parameters
@@ -90,9 +91,14 @@ class EngineGrower:
         Size of the trees.
     n_threads : int
         Threads; 0 for all.
+    n_real : int, default=0
+        The first samples, which are real: their quantiles are the candidates for thresholds, as they were for a teacher
+        of trees.
     """
 
-    def __init__(self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int) -> None:
+    def __init__(
+        self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int, n_real: int = 0
+    ) -> None:
         spec = EngineSpec(
             name="native" if is_available() else "xgboost",
             n_outputs=n_outputs,
@@ -107,11 +113,12 @@ class EngineGrower:
             n_threads=n_threads,
             device="cpu",
             categorical=categorical if categorical.any() else None,
+            bin_reference=X[:n_real] if n_real >= _BINS else None,
         )
         options = TreeOptions(subset_splits=True, max_leaves=settings.max_leaves, shape="leaf-wise")
         self._engine = EngineFactory(spec, Context()).make(X, None, options)
 
-    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, Indices]]:
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, LeafIndex]]:
         """Grow one tree for each output; see :class:`Grower`."""
         target, weighted_hessian = residual.astype(np.float32), hessian.astype(np.float32)
         totals = Totals(np.square(residual).sum(axis=1), float(hessian.sum()))
@@ -119,7 +126,8 @@ class EngineGrower:
         for learner in self._engine.grow(target, weighted_hessian, 0, totals):
             if learner.leaf is None:
                 raise RuntimeError("the engine returned a learner without leaves")
-            grown.append((learner.model, learner.leaf.astype(np.intp)))
+            n_leaves = int(np.count_nonzero(learner.model["left_children"] == -1))
+            grown.append((learner.model, leaf_index(learner.leaf, n_leaves)))
         return grown
 
 
@@ -132,10 +140,13 @@ class Problem:
     X : ndarray of float32 of shape (n, d)
     target : ndarray of shape (K, n)
         The teacher's raw scores, in units of `scale`.
+    n_real : int
+        How many of the samples, the first ones, are real; 0 if they are not told apart.
     """
 
     X: Float32
     target: Float64
+    n_real: int = 0
 
 
 @dataclass
@@ -230,9 +241,15 @@ def grow(
         The last joint fit, which can go on with another ridge.
     """
     K, n = problem.target.shape
-    grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads)
-    weight = np.full(n, 1.0 / max(float(family.hessian(family.mean(problem.target)).mean()), 1.0))
-    fit = JointFit(Leaves(K, n), family, problem.target, weight, _intercept(problem.target, family), settings.ridge)
+    grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads, problem.n_real)
+    fit = JointFit(
+        Leaves(K, n),
+        family,
+        problem.target,
+        _weight(problem, family),
+        _intercept(problem.target, family),
+        settings.ridge,
+    )
     first = fit.divergence()
     trees: list[Tree] = []
     history: list[Float64] = []
@@ -245,8 +262,12 @@ def grow(
             trees.append(tree)
         if len(history) < _ACCURATE_ROUNDS:
             fit.refit(_TOLERANCE, _STEPS)
-        else:
+        elif len(history) % _JOINT_ROUNDS == 0:
             fit.advance()
+        else:
+            fit.fit_newest()
+            history.append(fit.leaf_values)
+            continue
         history.append(fit.leaf_values)
         if fit.divergence() <= _EXACT * first:
             break
@@ -258,19 +279,26 @@ def grow(
 def select_ridge(
     student: Student, fit: JointFit, ridges: tuple[float, ...], validation: Problem, family: Family
 ) -> tuple[Student, float]:
-    """Refit all leaf values with each ridge and keep the one with the lowest divergence on validation samples."""
-    best = (np.inf, fit.ridge, fit.leaf_values, 0.0)
+    """Select the ridge with the lowest divergence on validation samples, and refit all leaf values with it."""
+    best = (np.inf, fit.ridge, fit.leaf_values, fit.scores)
     for ridge in sorted(ridges, reverse=True):
         fit.ridge = ridge
-        fit.refit(_LAST_TOLERANCE, _LAST_STEPS)
+        fit.refit(_TOLERANCE, _STEPS)
         F = student.leaves(validation.X).scores(fit.leaf_values) + student.intercept[:, None]
         value = float(family.divergence(F, validation.target).mean())
         if value < best[0]:
-            best = (value, ridge, fit.leaf_values, fit.violation())
-    _, ridge, values, violation = best
-    student.history[-1] = values
-    student.violation = violation
-    return student, ridge
+            best = (value, ridge, fit.leaf_values, fit.scores)
+    _, fit.ridge, fit.leaf_values, fit.scores = best
+    fit.refit(_LAST_TOLERANCE, _LAST_STEPS)
+    student.history[-1] = fit.leaf_values
+    student.violation = fit.violation()
+    return student, fit.ridge
+
+
+def _weight(problem: Problem, family: Family) -> Float64:
+    """Return sample weights that make the mean Hessian 1 at most, of shape (n,)."""
+    mean = float(family.hessian(family.mean(problem.target)).mean())
+    return np.full(len(problem.X), 1.0 / max(mean, 1.0))
 
 
 def _intercept(target: Float64, family: Family) -> Float64:

@@ -1,7 +1,7 @@
 """All leaves of all trees as one linear model, fitted jointly by ridge regression.
 
 The columns of the design matrix Z are the indicators of the leaves. Z is never formed: products with it are look-ups
-(``values.take(leaf)``) and sums by leaf (``bincount``), both O(n_samples * n_trees).
+and sums by leaf, both O(n_samples * n_trees).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from scboost._compress.factor import LeafFactor
 from scboost._compress.families import Family
-from scboost._compress.types import Float64, Indices
+from scboost._compress.products import add_values, leaf_index, sum_by_leaf
+from scboost._compress.types import Float64, Indices, LeafIndex
 
 _MOST_ITERATIONS = 300
 _SMALLEST_STEP = 1e-3
@@ -37,13 +38,13 @@ class Leaves:
 
     n_outputs: int
     n_samples: int
-    index: list[Indices] = field(default_factory=list)
+    index: list[LeafIndex] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
-    def add(self, leaf: Indices, n_leaves: int, output: int) -> None:
+    def add(self, leaf: Indices | LeafIndex, n_leaves: int, output: int) -> None:
         """Add a tree."""
-        self.index.append(leaf)
+        self.index.append(leaf_index(leaf, n_leaves))
         self.sizes.append(n_leaves)
         self.outputs.append(output)
 
@@ -58,14 +59,13 @@ class Leaves:
         for leaf, part, k in zip(self.index, self.slices(), self.outputs, strict=True):
             if part.start >= len(values):
                 break
-            F[k] += values[part].take(leaf)
+            add_values(leaf, values[part], F[k])
         return F
 
     def sums(self, u: Float64) -> Float64:
         """Return Z' u: the sum over the samples of each leaf, of shape (n_leaves,); u has shape (K, n)."""
         parts = [
-            np.bincount(leaf, weights=u[k], minlength=size)
-            for leaf, size, k in zip(self.index, self.sizes, self.outputs, strict=True)
+            sum_by_leaf(leaf, u[k], size) for leaf, size, k in zip(self.index, self.sizes, self.outputs, strict=True)
         ]
         return np.concatenate(parts)
 
@@ -117,10 +117,10 @@ class JointFit:
         mean = self.family.mean(self.scores)
         return self.weight * (self._mean - mean), self.weight * self.family.hessian(mean)
 
-    def add_tree(self, leaf: Indices, n_leaves: int, output: int) -> None:
+    def add_tree(self, leaf: Indices | LeafIndex, n_leaves: int, output: int) -> None:
         """Add the leaves of a tree, with value 0."""
         self.leaves.add(leaf, n_leaves, output)
-        self._factors[output].add(leaf, n_leaves)
+        self._factors[output].add(self.leaves.index[-1], n_leaves)
         self.leaf_values = np.concatenate([self.leaf_values, np.zeros(n_leaves)])
 
     def divergence(self) -> float:
@@ -135,6 +135,17 @@ class JointFit:
     def advance(self) -> float:
         """Take one step in the metric of the teacher's Hessian, the first iteration of :meth:`refit`."""
         return self._move(self._precondition(self._slope()), self.objective())
+
+    def fit_newest(self) -> None:
+        """Set the leaf values of the newest tree of each output, which are 0, by a Newton step: a single pass."""
+        residual, hessian = self.gradient_hessian()
+        values = self.leaf_values.copy()
+        trees = list(zip(self.leaves.index, self.leaves.slices(), self.leaves.outputs, strict=True))
+        for leaf, part, k in trees[-self.leaves.n_outputs :]:
+            size = part.stop - part.start
+            values[part] = sum_by_leaf(leaf, residual[k], size) / (sum_by_leaf(leaf, hessian[k], size) + self.ridge)
+            add_values(leaf, values[part], self.scores[k])
+        self.leaf_values = values
 
     def refit(self, tolerance: float, max_steps: int) -> None:
         """Take Newton steps until the relative decrease of the objective is below tolerance squared.

@@ -10,6 +10,7 @@ neighbours are alike in all features.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,8 +51,9 @@ class Munge:
         Samples as numbers; categories by their codes, NaN is missing.
     categorical : ndarray of shape (d,)
         Which features are categories.
-    n_neighbors : int, default=20
-        A partner is drawn from this many nearest neighbours, but at most a quarter of the samples.
+    n_neighbors : int, default=50
+        A partner is drawn from this many nearest neighbours, but at most a fortieth of the samples (or 20 samples, or a
+        quarter of them).
     swap_probability : float, default=0.5
         Probability that a value is the partner's.
     noise : float, default=0.5
@@ -60,7 +62,7 @@ class Munge:
 
     X: Float64
     categorical: Mask
-    n_neighbors: int = 20
+    n_neighbors: int = 50
     swap_probability: float = 0.5
     noise: float = 0.5
 
@@ -89,8 +91,7 @@ class Munge:
     def _noise(self, base: Indices, partner: Indices, swapped: Mask, rng: np.random.Generator) -> Float64:
         noise = np.zeros(swapped.shape)
         for j in np.flatnonzero(~self.categorical):
-            x = self.X[:, j]
-            single = occurs_once(x)
+            x, single = self.X[:, j], self._single[:, j]
             if not single.any():
                 continue
             rows = swapped[:, j] & single[partner]
@@ -100,14 +101,23 @@ class Munge:
             noise[rows, j] = np.clip(moved, np.nanmin(x), np.nanmax(x)) - at
         return noise
 
+    @cached_property
+    def _single(self) -> Mask:
+        """Which values may get noise, of shape (n, d)."""
+        return np.column_stack([occurs_once(x) for x in self.X.T])
+
+    @cached_property
+    def _embedding(self) -> Float64:
+        return embedding(self.X, self.categorical)
+
     def _neighbors(self, bases: Indices, rng: np.random.Generator) -> Indices:
         """Return the nearest neighbours of each base sample, without itself, of shape (n_bases, n_neighbors)."""
         from sklearn.neighbors import NearestNeighbors
 
-        n = len(self.X)
-        Z = embedding(self.X, self.categorical)
+        n, Z = len(self.X), self._embedding
         reference = np.arange(n) if n <= _MOST_REFERENCES else np.sort(rng.permutation(n)[:_MOST_REFERENCES])
-        k = min(self.n_neighbors, max(len(reference) // 4, 1)) + 1
+        most = max(len(reference) // 40, min(20, len(reference) // 4), 1)
+        k = min(self.n_neighbors, most) + 1
         k = min(k, len(reference))
         found = reference[NearestNeighbors(n_neighbors=k).fit(Z[reference]).kneighbors(Z[bases], return_distance=False)]
         own = found == bases[:, None]

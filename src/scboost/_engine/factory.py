@@ -91,6 +91,8 @@ class EngineSpec:
         ``make_learner(seed)`` returns a scikit-learn regressor to use in place of trees.
     weighted_learner : bool
         Whether the regressor is fitted with sample weights even if the samples have none.
+    bin_reference : ndarray or None
+        Samples whose quantiles define the histogram bins of the native engine; the training samples by default.
     """
 
     name: EngineName
@@ -110,6 +112,7 @@ class EngineSpec:
     interactions: list[list[int]] | None = None
     make_learner: Callable[[int], Any] | None = None
     weighted_learner: bool = False
+    bin_reference: FloatArray | None = None
 
 
 class EngineFactory:
@@ -211,6 +214,7 @@ class EngineFactory:
                 max_bin=spec.max_bin,
                 categorical=spec.categorical,
                 sample_weight=sample_weight,
+                reference=spec.bin_reference,
                 pool=self._pool,
             )
             self._binned[key] = X, sample_weight, data  # keep the objects alive while their ids are used as keys

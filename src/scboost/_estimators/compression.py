@@ -109,8 +109,8 @@ def compress(
     max_leaves : int, default=64
         Maximum number of leaves of a tree. More leaves approximate the teacher more closely with as many trees.
     max_bytes : int, "auto" or None, default="auto"
-        Maximum size of the model file in UBJSON. To satisfy it, the number of leaves is reduced down to about 32, then
-        the number of trees. "auto" is a tenth of the teacher's file, but at least 20,000, for models of scboost, and no
+        Maximum size of the model file in UBJSON. To satisfy it, the number of leaves is reduced down to about 16, then
+        the number of trees. "auto" is a tenth of the teacher's file, but at least 10,000, for models of scboost, and no
         limit for others; None is no limit.
     confidence : float, default=0.95
         Confidence of the bounds in the certificate.
@@ -123,7 +123,8 @@ def compress(
         Synthetic samples like X, or a function ``X_synthetic(n_samples, rng)`` that draws them, in place of the
         built-in generator, which replaces about half of the values of a sample by those of a near neighbor.
     n_synthetic : int or "auto", default="auto"
-        Number of synthetic samples; "auto" is eight per sample, but at least 20,000 and at most 100,000.
+        Number of synthetic samples; "auto" is 8 per sample (14 in regression), but at least 20,000 and at most
+        100,000.
     link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
         How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ from scboost._model.fitted import FittedModel
 from scboost._model.packing import ModelFileError, require, untrusted
 
 _FORMATS = (".json", ".ubj")
+_MISSING = object()
+_PLAIN = (type(None), bool, int, float, str)
 Estimator = SCBoostClassifier | SCBoostDistribution | SCBoostRanker | SCBoostRegressor | SCBoostSurvival
 _CLASSES: dict[str, type[Estimator]] = {
     cls.__name__: cls
@@ -63,8 +66,22 @@ def save_model(
             UserWarning,
             stacklevel=3,
         )
-    document = to_document(model, parameters)
-    write_file(target, document.encode_json() if target.suffix == ".json" else document.encode())
+    compressed = model.is_compressed
+    document = to_document(model, _set_parameters(parameters, cls) if compressed else parameters)
+    if target.suffix == ".json":
+        write_file(target, document.encode_json())
+    else:
+        write_file(target, document.encode_compact() if compressed else document.encode())
+
+
+def _set_parameters(parameters: Mapping[str, Any], cls: type[SCBoost]) -> dict[str, Any]:
+    """Return the parameters that do not have their default: the trees of a compressed model do not depend on any."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+    return {name: value for name, value in parameters.items() if not _same(value, defaults.get(name, _MISSING))}
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and isinstance(value, _PLAIN) and value == default
 
 
 def _stored_class(model: FittedModel) -> type[Estimator]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from scboost._model import structure, ubjson
+from scboost._model import compact, structure
 from scboost._model.document import Document
 from scboost._model.json_text import convert_lists, read_text
 
@@ -28,7 +28,7 @@ def problems(data: bytes) -> Iterator[tuple[str, str]]:
         If the file is not of the format.
     """
     binary = data.startswith(_UBJSON)
-    content = ubjson.decode(data) if binary else read_text(data)
+    content = compact.decode(data) if binary else read_text(data)
     name = _booster_name(content)
     if name == "gblinear":
         yield from structure.linear_problems(Document(content))

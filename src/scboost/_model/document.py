@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import BoolArray, FloatArray, IntArray
-from scboost._model import ubjson
+from scboost._model import compact, ubjson
 from scboost._model.json_text import read_json, write_json
 from scboost._model.structure import LEAF, ROOT_PARENT, base_scores, check
 from scboost._xgboost import import_xgboost, usable_threads
@@ -300,6 +300,10 @@ class Document:
         """Return the model as UBJSON."""
         return ubjson.encode(self.content)
 
+    def encode_compact(self) -> bytes:
+        """Return the model as UBJSON in fewer bytes, which takes longer to read; see :mod:`scboost._model.compact`."""
+        return compact.encode(self.content)
+
     @classmethod
     def decode(cls, data: bytes) -> Document:
         """Read a model from UBJSON or JSON; the caller checks it.
@@ -309,7 +313,7 @@ class Document:
         data : bytes
             Untrusted. Anything that is not a model of one of the two formats is a ValueError.
         """
-        return cls(ubjson.decode(data) if data[:2] == b"{L" else read_json(data))
+        return cls(compact.decode(data) if data[:2] == b"{L" else read_json(data))
 
     def encode_json(self) -> bytes:
         """Return the model as JSON that XGBoost reads to the same bits."""

@@ -76,6 +76,19 @@ _RENAMED_VALUES = {"one": "one-vs-rest", "groups": "subset"}
 
 def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     """Return the native model, with the state of scboost in its attributes."""
+    document = _without_checksum(model, parameters)
+    return document.with_learner(attributes={**document.attributes, _CHECKSUM: checksum(document)})
+
+
+def file_size(model: FittedModel) -> int:
+    """Return the bytes of a model file in UBJSON, without parameters of the estimator that are not the default."""
+    document = _without_checksum(model, {})
+    attributes = {**document.attributes, _CHECKSUM: "0" * 2 * hashlib.sha256().digest_size}
+    document = document.with_learner(attributes=attributes)
+    return len(document.encode_compact()) if model.is_compressed else ubjson.size(document.content)
+
+
+def _without_checksum(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     ensemble = model.trees("save_model")
     native = ensemble.document()
     own = {
@@ -94,8 +107,7 @@ def to_document(model: FittedModel, parameters: Mapping[str, Any]) -> Document:
     }
     if model.conformal is not None:
         own["conformal"] = pack_conformal(model.conformal)
-    document = native.with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
-    return document.with_learner(attributes={**document.attributes, _CHECKSUM: checksum(document)})
+    return native.with_learner(attributes={_OWN: json.dumps(own, allow_nan=False)})
 
 
 def _stored_leaf_values(ensemble: TreeEnsemble, native: Document) -> FloatArray:

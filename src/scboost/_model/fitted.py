@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scboost._core.weighting import Weights
 
 
+COMPRESSED = "compressed"  # first word of the stop reason of a compressed model
 _OWNERS: dict[Task, str] = {
     "regression": "SCBoostRegressor",
     "multioutput regression": "SCBoostRegressor",
@@ -149,6 +150,11 @@ class FittedModel:
     def has_other_learners(self) -> bool:
         """Whether the learners are regressors passed as ``estimator``, not built-in trees."""
         return not isinstance(self.ensemble, TreeEnsemble)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the model was made by ``compress``."""
+        return self.stop_reason.startswith(COMPRESSED)
 
     # --- raw scores and predictions ----------------------------------------------------------------------------------
 

@@ -50,13 +50,18 @@ def convert_lists(content: Any) -> Any:
     try:
         booster = content["learner"]["gradient_booster"]
         model = booster.get("gbtree", booster)["model"]
-        model["trees"] = [_with_arrays(tree, _OF_TREE) for tree in model["trees"]]
+        model["trees"] = [tree_arrays(tree) for tree in model["trees"]]
         if "cats" in model:  # since XGBoost 3.1
             model["cats"] = _with_arrays(model["cats"], _OF_TABLES)
             model["cats"]["enc"] = [_table(entry) for entry in model["cats"]["enc"]]
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"The JSON text is not a model with trees: {type(error).__name__} {error}") from error
     return content
+
+
+def tree_arrays(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return a tree whose lists of numbers are arrays; lists of anything else are a ValueError."""
+    return _with_arrays(tree, _OF_TREE)
 
 
 def _refuse(name: str) -> Any:

@@ -72,7 +72,7 @@ class ObjectReader:
         self._fields = []
         at = start + 1
         for name, item in value.items():
-            header = _key(name)
+            header = key(name)
             first, at = at + len(header), _end(data, at + len(header), _DEEPEST)
             if isinstance(item, np.ndarray):
                 stored = np.dtype(_SCALARS[bytes(data[first + 2 : first + 3])])
@@ -113,11 +113,11 @@ def find_list(data: bytes | bytearray, name: str, start: int) -> int:
 
     Nothing is checked on the way: for documents of which the part before is known.
     """
-    key = _key(name)
-    at = data.find(key + b"[#", start - len(key))
+    header = key(name)
+    at = data.find(header + b"[#", start - len(header))
     if at < 0:
         raise ValueError(f"There is no list with the key {name!r} from byte {start} on.")
-    return at + len(key)
+    return at + len(header)
 
 
 def find(data: bytes | bytearray, path: Sequence[str]) -> int:
@@ -143,7 +143,8 @@ def list_at(data: bytes | bytearray, start: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def _key(name: str) -> bytes:
+def key(name: str) -> bytes:
+    """Return a key as it is written before its value."""
     text = name.encode()
     return b"L" + _LENGTH.pack(len(text)) + text
 
@@ -259,7 +260,7 @@ def _encode(value: Any, out: bytearray) -> None:
     if isinstance(value, dict):
         out += b"{"
         for name, item in value.items():
-            out += _key(name)
+            out += key(name)
             _encode(item, out)
         out += b"}"
     elif isinstance(value, np.ndarray):
@@ -281,3 +282,14 @@ def _encode(value: Any, out: bytearray) -> None:
         out += b"d" + struct.pack(">f", value)  # XGBoost reads scalars as 32-bit floats
     else:
         raise TypeError(f"Cannot write {type(value).__name__} to UBJSON.")
+
+
+def size(value: Any) -> int:
+    """Return the number of bytes that :func:`encode` would return."""
+    if isinstance(value, np.ndarray):
+        return 13 + value.nbytes
+    if isinstance(value, dict):
+        return 2 + sum(len(key(name)) + size(item) for name, item in value.items())
+    if isinstance(value, list):
+        return 11 + sum(map(size, value))
+    return len(encode(value))

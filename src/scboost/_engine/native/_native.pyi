@@ -185,3 +185,15 @@ def add_predictions(
     h: npt.NDArray[np.float32] | None,
     F: npt.NDArray[np.float32],
 ) -> None: ...
+def add_leaf_values(
+    leaf: npt.NDArray[np.unsignedinteger], values: npt.NDArray[np.float64], out: npt.NDArray[np.float64]
+) -> None: ...
+def sum_by_leaf(
+    leaf: npt.NDArray[np.unsignedinteger], u: npt.NDArray[np.float64], out: npt.NDArray[np.float64]
+) -> None: ...
+def sum_by_pair(
+    leaf: npt.NDArray[np.unsignedinteger],
+    other: npt.NDArray[np.unsignedinteger],
+    weight: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+) -> None: ...

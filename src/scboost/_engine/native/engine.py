@@ -59,16 +59,23 @@ def binned(
     max_bin: int,
     categorical: BoolArray | None = None,
     sample_weight: FloatArray | None = None,
+    reference: FloatArray | None = None,
     pool: Pool | None = None,
 ) -> BinnedData:
-    """Bin samples; a categorical feature has as many categories as its largest code says."""
+    """Bin samples; a categorical feature has as many categories as its largest code says.
+
+    The cut points are quantiles of these samples, or of those of `reference`.
+    """
     counts = None
     if categorical is not None and categorical.any():
         counts = np.zeros(X.shape[1], dtype=np.uint32)
         for j in np.flatnonzero(categorical):
             codes = X[:, j] if isinstance(X, np.ndarray) else X[:, [j]].data
             counts[j] = int(np.nanmax(codes, initial=0)) + 1
-    return BinnedData(X, max_bin=max_bin, n_categories=counts, sample_weight=sample_weight, pool=pool)
+    cuts = None
+    if reference is not None:
+        cuts = BinnedData(reference, max_bin=max_bin, n_categories=counts, pool=pool).cuts
+    return BinnedData(X, max_bin=max_bin, n_categories=counts, sample_weight=sample_weight, cuts=cuts, pool=pool)
 
 
 class NativeEngine(Engine):
