@@ -44,7 +44,17 @@ LAYERS = (
 )
 
 # Trees as data, which engines produce and the rest of the package stores and checks.
-FORMAT = ("atomic", "check", "check_lightgbm", "check_xgboost", "document", "json_text", "structure", "ubjson")
+FORMAT = (
+    "atomic",
+    "check",
+    "check_lightgbm",
+    "check_xgboost",
+    "compact",
+    "document",
+    "json_text",
+    "structure",
+    "ubjson",
+)
 
 # These use the public names of the package itself, which no layer below may import.
 ABOVE_THE_PACKAGE = ("cli", "__main__")
