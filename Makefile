@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The build finds a C++ compiler and these; without a compiler it is left out.
 BUILD_TOOLS := 'cmake>=3.18' 'nanobind>=2.4' 'ninja>=1.11'
 
-.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-autogluon test-spark docs accessibility docs-links compat fuzz soak kill-test bench pages clean
+.PHONY: writeup-pdf demo test test-slow native test-native test-dist test-browser release-check test-mlflow test-tools test-autogluon test-spark docs accessibility docs-links compat fuzz soak kill-test speed pages clean
 
 demo: $(VENV)/.lab
 	$(BIN)/python tools/native.py build --optional
@@ -112,15 +112,16 @@ soak: $(VENV)/.dev
 kill-test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python tools/kill_test.py --seed $(SEED)
 
-bench: $(VENV)/.lab
-	$(BIN)/scboost-lab bench
+# Needs a machine that does nothing else.
+speed: $(VENV)/.lab
+	$(BIN)/scboost-lab speed
 
 # The generated documents, from the committed results.
 pages: $(VENV)/.lab
 	$(BIN)/scboost-lab reproduce page --out results/reproduction --page docs/reproduction.md
 	$(BIN)/scboost-lab default_study page
 	$(BIN)/scboost-lab pruning --page-only
-	$(BIN)/scboost-lab bench --page-only --output results/speed --docs docs
+	$(BIN)/scboost-lab speed --page-only
 	$(BIN)/scboost-lab benchmarks
 	$(BIN)/scboost-lab writeup
 	$(BIN)/scboost-lab readme

@@ -42,7 +42,7 @@ def test_batches_select_the_model_of_data_in_memory(choice, chosen, tmp_path):
 
 def test_resumed_fit_keeps_the_selection(choice, chosen, tmp_path):
     X, y, model = chosen
-    checkpoint = Checkpoint(tmp_path / "model", every=11)
+    checkpoint = Checkpoint(tmp_path / "model", every=model.n_estimators_ // 2 + 1)
     choice.cls(**QUICK, callbacks=[checkpoint]).fit(X, y)
     partly = checkpoint.load()
     assert partly.n_estimators_ < model.n_estimators_

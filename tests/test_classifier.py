@@ -210,6 +210,7 @@ def test_without_projection_equals_xgboost_classifier():
         max_depth=4,
         max_leaves=None,
         reg_lambda=1.0,
+        min_child_weight=1.0,
         colsample_bytree=1.0,
         n_jobs=1,
         engine="xgboost",

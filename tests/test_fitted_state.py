@@ -86,7 +86,7 @@ def test_a_continued_fit_needs_the_same_categories(tmp_path):
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(X[:, 2] > 0, "up", "down"))
     model = SCBoostClassifier(**FAST, warm_start=True).fit(frame, y)
     model.set_params(n_estimators=10)
-    with pytest.raises(ValueError, match="categories of X differ from those"):
+    with pytest.raises(ValueError, match="categories of X, or the parts of its dates, differ from those"):
         model.fit(frame.assign(c=frame["c"].map({"up": "high", "down": "deep"})), y)
     model.fit(frame, y).save_model(tmp_path / "model.ubj")
     np.testing.assert_array_equal(load_model(tmp_path / "model.ubj").predict_proba(frame), model.predict_proba(frame))

@@ -80,7 +80,7 @@ def test_shapes_that_xgboost_lacks_need_the_native_engine(data, shape):
 
 def test_trees_need_a_limit(data):
     X, y = data
-    with pytest.raises(ValueError, match="max_depth=None and max_leaves=auto leave trees without limit"):
+    with pytest.raises(ValueError, match="max_depth=None and max_leaves=auto do not limit the size of trees"):
         SCBoostRegressor(**NATIVE, tree_shape="symmetric", max_depth=None).fit(X, y)
     with pytest.raises(ValueError, match="tree_shape='depth-wise' needs estimator=None"):
         SCBoostRegressor(tree_shape="depth-wise", estimator=SCBoostRegressor(), leaf_rule="mean").fit(X, y)

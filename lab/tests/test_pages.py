@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from scboost_lab import (
-    bench_page,
     benchmarks,
     default_page,
     pruning,
     readme,
     reproduction_page,
     reproduction_tables,
+    speed,
     writeup,
 )
 from scboost_lab.page import VERSION_LINE, fill, sections, template
@@ -24,7 +24,7 @@ PAGES = {
     "default": (default_page.page_text, "default"),
     "redundancy": (pruning.page_text, "pruning.csv"),
     "reproduction": (reproduction_page.page_text, "reproduction"),
-    "speed": (bench_page.page_text, "speed"),
+    "speed": (speed.page_text, "speed"),
 }
 
 

@@ -209,7 +209,7 @@ class TreeSettings:
 
     max_depth: int = 6
     l2: float = 3.0
-    min_child_weight: float = 1.0
+    min_child_weight: float = 0.1
     symmetric: bool = False
 
 

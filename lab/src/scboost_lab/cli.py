@@ -11,7 +11,7 @@ from importlib import import_module
 
 COMMANDS = {
     "demo": "compare five libraries on a real table, compress a model, write a report",
-    "bench": "measure time and memory against the peers",
+    "speed": "measure fits and predictions against other libraries",
     "datasets": "list, fetch and check the paper's ten data sets",
     "reproduce": "run the paper's tables and figures",
     "pruning": "measure redundancy and pruning on real data",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from scboost_lab.bench import KEY, PROFILE_KEY, WIDE
-from scboost_lab.bench_page import cpu_ratio, profiled_shapes, ratios, shapes_of
 from scboost_lab.default_methods import ALL, AT_OWN, DEFAULT, N_FOLDS
 from scboost_lab.default_results import StudyResults
 from scboost_lab.results import Results
+from scboost_lab.speed import N_ROUNDS, OURS, WORKLOADS, ratio, seconds
 
 BEGIN, END = "<!-- headline: begin -->", "<!-- headline: end -->"
 SPEED_BEGIN, SPEED_END = "  <!-- speed: begin -->", "  <!-- speed: end -->"
@@ -23,28 +22,15 @@ def table(results: Path) -> str:
 
 
 def speed(results: Path) -> str:
-    """Return the smallest and largest ratios of fit and prediction times to XGBoost."""
-    bench, profiles = Results(results / "bench.csv", KEY), Results(results / "profile.csv", PROFILE_KEY)
-    shapes = profiled_shapes(profiles)
-
-    def span(ratios: list[float]) -> str:
-        return " to ".join(dict.fromkeys(f"{ratio:.1f}" for ratio in (min(ratios), max(ratios))))
-
-    def fits(chosen: list[tuple[int, int]]) -> str:
-        return span([cpu_ratio(profiles, shape) for shape in chosen])
-
-    wide = [shape for shape in shapes if shape[1] >= WIDE]
-    large = [shape for shape in shapes if shape[0] >= 100_000]
-    small = [shape for shape in shapes if shape not in (*wide, *large)]
-    parts = (
-        f"{fits(wide)} on wide data",
-        f"{fits(large)} on {large[0][0]:,} samples and more",
-        f"{fits(small)} on fewer samples, where a tree takes milliseconds",
+    """Return the smallest and largest ratios of fit times to XGBoost, and the time of a small default fit."""
+    found = Results(results / "speed.csv")
+    ratios = [ratio(found, name, "XGBoost") for name, load in WORKLOADS.items() if load.what == "rounds"]
+    predictions = ratio(found, "predictions of 500 trees, 100,000 x 30", "XGBoost")
+    small = seconds(found, "default, 284 x 30", OURS)
+    return (
+        f"  {N_ROUNDS} rounds take {min(ratios):.1f} to {max(ratios):.1f} times the CPU time of XGBoost, predictions "
+        f"{predictions:.1f} times.\n  A default fit on 284 samples, with its cross-validation, takes {small:.1f} s."
     )
-    predictions = [
-        r for t in (1, 2) for r in ratios(bench, "predict_seconds", "SCBoost", "XGBoost", shapes_of(bench), t)
-    ]
-    return f"  CPU time of a fit relative to XGBoost: {'; '.join(parts)}.\n  Prediction: {span(predictions)}."
 
 
 def update(text: str, results: Path) -> str:

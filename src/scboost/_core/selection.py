@@ -224,12 +224,14 @@ class CrossValidation:
             return runs.models()
         candidates, incumbent = list(selection.candidates), None
         features: tuple[tuple[int, ...], ...] = ()
-        if selection.selects_features and len(self._folds) > 1:
+        if len(self._folds) > 1:
             base = Candidate(spec.options)
             candidates.remove(base)
             runs = self._start(base, label, kept=kept)
             runs.advance(spec.fold_rounds, selection.stopping)
-            incumbent = self._select_features(runs.models(), kept=kept)
+            incumbent = runs.models()
+            if selection.selects_features:
+                incumbent = self._select_features(incumbent, kept=kept)
             features, of_all = incumbent.features, incumbent.candidate.options.features
             candidates = [replace(one, options=replace(one.options, features=of_all)) for one in candidates]
         race = Race(
