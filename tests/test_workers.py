@@ -113,7 +113,7 @@ def test_two_workers_fit_the_model_of_one_process(name):
 
 
 @pytest.mark.parametrize("name", CHOICES)
-@pytest.mark.parametrize("preset", ["default", "best"])
+@pytest.mark.parametrize("preset", ["default", pytest.param("best", marks=pytest.mark.slow)])
 def test_two_workers_select_like_one_process(name, preset):
     choice = CHOICES[name]
     X, y = choice.make()
