@@ -36,7 +36,7 @@ def test_ratios_are_those_of_medians_and_missed_targets_are_marked(factor, tmp_p
     assert ("missed" in text) == (factor > 1)
 
 
-@pytest.mark.parametrize("name", ["284 x 30", "prediction of one sample"])
+@pytest.mark.parametrize("name", ["284 x 30", "500 predictions of one sample"])
 @pytest.mark.parametrize("method", ["SCBoost", "XGBoost"])
 def test_a_workload_takes_time(name, method):
     assert speed.run_one(Task(name, method, 0), {}, None)["cpu_seconds"] > 0

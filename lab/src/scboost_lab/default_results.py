@@ -134,10 +134,12 @@ class StudyResults:
             )
         return table(["", *methods], rows)
 
-    def rated(self, ours: str, peers: Sequence[str], sets: tuple[str, ...]) -> dict[str, tuple[float, float, float]]:
-        """Rate methods by their log-losses: Elo and its interval, random forest = 1000."""
+    def rated(self, ours: str, peers: Sequence[str], *groups: tuple[str, ...]) -> dict[str, tuple[float, float, float]]:
+        """Rate methods by their log-losses on groups of sets: Elo and its interval, random forest = 1000."""
         methods = (ours, *peers)
-        return elo(self.means("log_loss", methods, sets), methods, sets, -1, "random forest")
+        found = [self.means("log_loss", methods, sets) for sets in groups]
+        merged = {m: {name: value for means_ in found for name, value in means_[m].items()} for m in methods}
+        return elo(merged, methods, [name for sets in groups for name in sets], -1, "random forest")
 
     def full_size(self) -> str:
         """Make the table of the sets at full size: log-loss or RMSE, and CPU seconds in brackets."""

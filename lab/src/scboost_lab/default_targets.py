@@ -92,7 +92,7 @@ def _lower(
 def _targets_at_own(study: StudyResults) -> list[Target]:
     quantity, against = "default among all libraries at their defaults", "default against CatBoost's 1,000 rounds"
     ratios = {name: study.cpu_ratio(DEFAULT, name) for name in ("CatBoost", CHIMERA)}
-    rated = study.rated(DEFAULT, AT_OWN, (*ALL, *OUTSIDE, *MULTICLASS))
+    rated = study.rated(DEFAULT, AT_OWN, ALL, OUTSIDE, MULTICLASS)
     best = max(AT_OWN, key=lambda m: rated[m][0])
     most = max(study.results["ours"].values("n_trees", method=DEFAULT))
     theirs = max(study.results["peers"].values("n_trees", method="CatBoost"))

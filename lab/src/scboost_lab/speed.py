@@ -67,7 +67,7 @@ WORKLOADS: dict[str, Workload] = {
     "default, 5,000 x 40, three classes": Workload("default", 5_000, 40, (OURS, "ChimeraBoost"), {}, 3),
     "two threads, 100,000 x 30": Workload("threads", 100_000, 30, (OURS, f"{OURS}, one thread"), {}),
     "predictions of 500 trees, 100,000 x 30": Workload("predict", 100_000, 30, (OURS, "XGBoost"), {"XGBoost": 0.8}),
-    "prediction of one sample": Workload("one sample", 1_000, 30, (OURS, "XGBoost"), {"XGBoost": 0.5}),
+    "500 predictions of one sample": Workload("one sample", 1_000, 30, (OURS, "XGBoost"), {"XGBoost": 0.5}),
 }
 """Workloads in the order of the page."""
 
