@@ -440,6 +440,18 @@ def test_compact_files_hold_the_same_model_in_fewer_bytes(numeric, tmp_path):
     assert boosters[0].save_raw("ubj") == boosters[1].save_raw("ubj")
 
 
+def test_compact_files_have_no_booleans_which_old_versions_of_xgboost_read_wrongly(tmp_path):
+    from scboost._model import ubjson
+
+    X, y = _table(np.random.default_rng(0))
+    teacher = SCBoostClassifier(n_estimators=10, random_state=0).fit(X, y)
+    compress(teacher, X, max_trees=3, random_state=0).model.save_model(tmp_path / "small.ubj")
+    content = ubjson.decode((tmp_path / "small.ubj").read_bytes())
+    directions = [tree["default_left"] for tree in content["learner"]["gradient_booster"]["model"]["trees"]]
+    assert {type(value) for tree in directions for value in tree} == {int}
+    assert {value for tree in directions for value in tree} == {0, 1}
+
+
 def test_corrupt_compact_files_are_refused(binary, tmp_path):
     model, X, _, _, _ = binary
     compress(model, X, max_trees=2, random_state=0).model.save_model(tmp_path / "small.ubj")

@@ -1,7 +1,8 @@
 """UBJSON in fewer bytes, for the files of compressed models: XGBoost reads it as it reads JSON text.
 
 XGBoost writes an integer of a tree in four bytes and a length in nine. In lists without a common type every number has
-its own one: the children, parents and features of small trees take two bytes each, the default direction takes one.
+its own one: the children, parents, features and default directions of small trees take two bytes each. Directions are
+no booleans, which take one: XGBoost 1.7 reads false as true.
 What XGBoost sets itself if it is missing is left out: the sets of categories of a tree without categorical splits.
 Such lists take longer to read, which does not matter in a small model.
 """
@@ -64,7 +65,7 @@ def _completed(tree: dict[str, Any]) -> dict[str, Any]:
 
 def _shortened(tree: dict[str, Any]) -> dict[str, Any]:
     """Leave out what :func:`_completed` adds."""
-    short = {**tree, "default_left": tree["default_left"].astype(bool)}
+    short = dict(tree)
     if not tree["split_type"].any():
         short = {name: value for name, value in short.items() if name not in _OF_CATEGORIES}
     parameters = tree["tree_param"]
@@ -99,8 +100,6 @@ def _encode(value: Any, out: bytearray) -> None:
 
 
 def _items(values: npt.NDArray[Any]) -> bytes:
-    if values.dtype == np.bool_:
-        return np.where(values, ord("T"), ord("F")).astype(np.uint8).tobytes()
     if values.dtype.kind != "f":
         return b"".join(map(_integer, values.tolist()))
     numbers = np.empty(len(values), dtype=[("marker", "S1"), ("value", ">f4")])
