@@ -281,13 +281,13 @@ def test_the_method_is_the_function(binary):
 def test_max_trees_fits_and_compresses(binary, tmp_path):
     _, X, y, X_new, _ = binary
     full = SCBoostClassifier(n_estimators=60, random_state=0, n_jobs=1).fit(X, y)
-    small = SCBoostClassifier(n_estimators=60, max_trees=8, random_state=0, n_jobs=1).fit(X, y)
-    assert small.n_estimators_ == 8
-    assert len(small.get_booster().get_dump()) == 8
-    expected = full.compress(X, max_trees=8, random_state=0)
+    small = SCBoostClassifier(n_estimators=60, max_trees=6, random_state=0, n_jobs=1).fit(X, y)
+    assert small.n_estimators_ == 6
+    assert len(small.get_booster().get_dump()) == 6
+    expected = full.compress(X, max_trees=6, random_state=0)
     assert np.array_equal(small.predict_proba(X_new), expected.model.predict_proba(X_new))
     assert small.stop_reason_.startswith("compressed from 60 rounds. At least ")
-    assert small.training_log_["n_trees"].tolist() == list(range(1, 9))
+    assert small.training_log_["n_trees"].tolist() == list(range(1, 7))
     small.save_model(tmp_path / "small.json")
     again = scboost.load_model(tmp_path / "small.json")
     assert again.stop_reason_ == small.stop_reason_
@@ -430,7 +430,7 @@ def test_compact_files_hold_the_same_model_in_fewer_bytes(numeric, tmp_path):
     native = to_document(small.model.__fitted_model__(), {}).in_current_layout()
     assert any(tree["split_type"].any() for tree in native.trees) is not numeric
     data = (tmp_path / "small.ubj").read_bytes()
-    assert small.n_bytes - 100 <= len(data) <= small.n_bytes < 0.9 * len(native.encode())
+    assert small.n_bytes - 100 <= len(data) <= small.n_bytes < 0.92 * len(native.encode())
     assert not list(check_xgboost.problems(data))
     read = [scboost.load_model(tmp_path / name) for name in ("small.ubj", "small.json")]
     assert read[0].get_params() == read[1].get_params() == small.model.get_params()
