@@ -280,14 +280,14 @@ def test_the_method_is_the_function(binary):
 
 def test_max_trees_fits_and_compresses(binary, tmp_path):
     _, X, y, X_new, _ = binary
-    full = SCBoostClassifier(n_estimators=60, random_state=0, n_jobs=1).fit(X, y)
-    small = SCBoostClassifier(n_estimators=60, max_trees=6, random_state=0, n_jobs=1).fit(X, y)
-    assert small.n_estimators_ == 6
-    assert len(small.get_booster().get_dump()) == 6
-    expected = full.compress(X, max_trees=6, random_state=0)
+    full = SCBoostClassifier(n_estimators=150, random_state=0, n_jobs=1).fit(X, y)
+    small = SCBoostClassifier(n_estimators=150, max_trees=8, random_state=0, n_jobs=1).fit(X, y)
+    assert small.n_estimators_ == 8
+    assert len(small.get_booster().get_dump()) == 8
+    expected = full.compress(X, max_trees=8, random_state=0)
     assert np.array_equal(small.predict_proba(X_new), expected.model.predict_proba(X_new))
-    assert small.stop_reason_.startswith("compressed from 60 rounds. At least ")
-    assert small.training_log_["n_trees"].tolist() == list(range(1, 7))
+    assert small.stop_reason_.startswith("compressed from 150 rounds. At least ")
+    assert small.training_log_["n_trees"].tolist() == list(range(1, 9))
     small.save_model(tmp_path / "small.json")
     again = scboost.load_model(tmp_path / "small.json")
     assert again.stop_reason_ == small.stop_reason_
