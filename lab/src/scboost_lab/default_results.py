@@ -149,11 +149,13 @@ class StudyResults:
         lines = []
         for name in FULL_SIZE:
             found = {m: {**loss.get(m, {}), **rmse.get(m, {})}.get(name) for m in methods}
-            best = min((value for value in found.values() if value is not None), default=None)
+            if any(value is None for value in found.values()):  # not all methods were run
+                continue
+            best = min(value for value in found.values() if value is not None)
             cells = []
             for m, value in found.items():
-                text = "" if value is None else f"{value:.4g} ({seconds[m][name]:.0f})"
-                cells.append(f"**{text}**" if value is not None and value == best else text)
+                text = f"{value:.4g} ({seconds[m][name]:.0f})"
+                cells.append(f"**{text}**" if value == best else text)
             lines.append([name, *cells])
         return table(["", *methods], lines)
 
