@@ -42,7 +42,7 @@ class Workload:
     methods : tuple of str
         The first is ours.
     targets : dict of str to float
-        Largest ratio to another method that is asked for.
+        Target: the largest allowed ratio to another method.
     n_classes : int
         Number of classes.
     """

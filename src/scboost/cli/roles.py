@@ -43,7 +43,7 @@ def task_of(model: Model) -> str:
 
 
 def requested_task(arguments: argparse.Namespace) -> str:
-    """Return the task that the options of ``train`` ask for, "auto" if the target tells; refuse contradictions."""
+    """Return the task given by the options of ``train``, "auto" if it follows from the target; reject contradictions."""
     task = str(arguments.task)
     for option, owner in _OWNERS.items():
         if getattr(arguments, option) is not None:
