@@ -43,7 +43,7 @@ def task_of(model: Model) -> str:
 
 
 def requested_task(arguments: argparse.Namespace) -> str:
-    """Return the task given by the options of ``train``, "auto" if it follows from the target; reject contradictions."""
+    """Return the task given by the options of ``train``, "auto" if the target determines it; reject contradictions."""
     task = str(arguments.task)
     for option, owner in _OWNERS.items():
         if getattr(arguments, option) is not None:
