@@ -208,7 +208,7 @@ def test_a_killed_worker_ends_the_fit_and_it_resumes_bit_identically(spark, tmp_
     whole = estimator.fit(data).to_local()
     broken = estimator.copy({estimator.callbacks: [Checkpoint(path, every=3), Kill()]})
     # Whichever task Spark hears first: the lost one, or the other, which knows the round.
-    with pytest.raises(WorkerError, match=r"(?s)fit.checkpoint' holds 6 rounds; .*(exited unexpectedly|in round [78])"):
+    with pytest.raises(WorkerError, match=r"(?s)fit.checkpoint' has 6 rounds; .*(exited unexpectedly|in round [78])"):
         broken.fit(data)
     resumed = estimator.fit(data, {estimator.resume_from: str(path)}).to_local()
     assert resumed.n_estimators_ == 8
