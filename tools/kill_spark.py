@@ -81,7 +81,7 @@ def broken_fit(estimator: Any, data: Any, folder: Path, rank: int, wait: float, 
         said = str(error)
     seconds = time.monotonic() - sent[0] if sent else float("nan")
     striker.join()
-    found = re.search(r"in round (\d+)", said) or re.search(r"holds (\d+) rounds", said)
+    found = re.search(r"in round (\d+)", said) or re.search(r"has (\d+) rounds", said)
     deadline = time.monotonic() + 10
     while any(map(alive, processes(folder).values())) and time.monotonic() < deadline:
         time.sleep(0.1)
