@@ -520,3 +520,15 @@ def test_other_content_is_corrupt(text, tmp_path):
 
 def test_the_public_names_are_those_of_the_package():
     assert scboost.load_model is model_file.load_model
+
+
+@pytest.mark.parametrize("engine", ["xgboost", "native"])
+@pytest.mark.parametrize("seed", [0, 11])
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_whose_hessians_overflow_survives_its_file(engine, seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 3)), np.round(np.exp(rng.normal(20, 1, 30)))
+    diverging = {"loss": "poisson", "learning_rate": 5.0, "n_estimators": 8, "max_bin": 2, "random_state": 0}
+    model = SCBoostRegressor(**diverging, engine=engine, n_jobs=1).fit(X, y)
+    model.save_model(tmp_path / "model.ubj")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.ubj").predict(X), model.predict(X))
