@@ -194,8 +194,8 @@ class XGBoostEngine(Engine):
             tree["loss_changes"] = np.minimum(gains, _LARGEST)
             if unit != 1:
                 # Relative to each other, if those of a diverging fit are beyond float32: covers must add up.
-                largest = max(float(tree["sum_hessian"].max()), np.finfo(np.float32).tiny)
-                tree["sum_hessian"] *= np.float32(min(unit, _LARGEST / largest))
+                largest = max(float(tree["sum_hessian"].max()), float(np.finfo(np.float32).tiny))
+                tree["sum_hessian"] *= np.float32(min(float(unit), float(_LARGEST) / largest))
             if self._features is not None:
                 split = tree["left_children"] != -1
                 tree["split_indices"][split] = self._features[tree["split_indices"][split]]
