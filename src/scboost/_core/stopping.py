@@ -93,15 +93,19 @@ class EarlyStopping:
 
     def reached(self, losses: Sequence[float]) -> bool:
         """Whether to stop, given the validation loss after each round so far."""
+        best = self._last_improvement(losses)
+        return len(losses) - best >= max(self.patience, self.share * best)
+
+    def _last_improvement(self, losses: Sequence[float]) -> int:
+        """Return the last round that lowered the loss by more than ``tol``; 0 if there is none."""
         if self.tol == 0 and isinstance(losses, list) and losses and losses[0] < np.inf:  # the same without a loop
-            best = losses.index(min(losses)) + 1
-            return len(losses) - best >= max(self.patience, self.share * best)
+            return losses.index(min(losses)) + 1
         best, lowest = 0, np.inf
         for i, value in enumerate(losses, start=1):
             if value < lowest - self.tol:
                 best = i
             lowest = min(lowest, value)
-        return len(losses) - best >= max(self.patience, self.share * best)
+        return best
 
 
 @dataclass(frozen=True)
