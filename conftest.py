@@ -18,6 +18,7 @@ collect_ignore = [
     for name, needed in {"dask.py": "dask", "spark": "pyspark"}.items()
     if find_spec(needed) is None
 ]
+collect_ignore.append("tests/typing/user_script.py")  # run by tests/test_typing.py in its own folder
 if find_spec("autogluon") is None:
     collect_ignore.append("lab/src/scboost_lab/autogluon_model.py")
 if not is_available():

@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,12 @@ def errors_of(
         (note,) = [line for line in done.stdout.splitlines() if f".py:{number}: note: Revealed type" in line]
         assert named in note, note
     return errors
+
+
+def test_the_user_script_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(SCRIPT))
+    assert (tmp_path / "model.ubj").exists()
 
 
 @pytest.mark.slow
