@@ -45,7 +45,7 @@ def run(loss, X, y, settings, rounds, *, engine=None, weight=None, intercept=Non
 
 def kept(round_):
     """The round with copies of its innovations, which the next one overwrites."""
-    return replace(round_, projections=[replace(p, innovation=p.innovation.copy()) for p in round_.projections])
+    return round_._replace(projections=[p._replace(innovation=p.innovation.copy()) for p in round_.projections])
 
 
 def sklearn_trees(X, **params):

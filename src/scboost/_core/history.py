@@ -14,8 +14,7 @@ the target ``-gamma p / c``, which is huge: trees would be spent on undoing it. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +37,7 @@ _FEW_SAMPLES = 1 << 15  # of which a short memory stays in cache: that pass is t
 _BLOCK, _SHORT_BLOCK = 1 << 14, 1 << 12  # samples of which ten vectors stay in cache, and even a hundred
 
 
-@dataclass(frozen=True)
-class Projection:
+class Projection(NamedTuple):
     """The projection of one residual.
 
     Attributes

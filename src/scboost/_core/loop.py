@@ -7,9 +7,9 @@ exploration and Newton leaves it is plain Newton boosting.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ _HEAD = 1 << 10  # samples that usually suffice to see that an innovation is not
 # Share of a residual that may be rounding.
 _ROUNDING = {np.dtype(kind): 64 * float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 _SMALLEST_PRODUCT = 1e-30  # of which float32 still has all digits
+_NO_NOISE: tuple[object, ...] = (None, None, None, [], 0.0)  # as the compiled passes take it
 _ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
 
 
@@ -106,8 +107,7 @@ class State:
     distributed: bool = False
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """The result of one round.
 
     Attributes
@@ -121,8 +121,8 @@ class Round:
     """
 
     learners: list[Learner]
-    projections: list[Projection] = field(default_factory=list)
-    loss: float = np.nan
+    projections: list[Projection]
+    loss: float
 
 
 def initial_state(
@@ -151,8 +151,7 @@ def has_changing_metric(loss: Loss, settings: Settings) -> bool:
     return settings.leaf_rule == "newton" and not loss.constant_hessian
 
 
-@dataclass(frozen=True)
-class _Sums:
+class _Sums(NamedTuple):
     """Sums over the samples of all workers that the projection and the noise of a round need."""
 
     mean_loss: float
@@ -203,8 +202,18 @@ class Boosting:
         self._explores = settings.nu > 0
         self._weight64 = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
         self._metric_changes = has_changing_metric(loss, settings)
+        self._compiled = context.threads.passes is not None and state.F.dtype == np.float32
+        self._kernel = self._derivatives_kernel() if self._compiled else None
+        self._compiled_steps = self._compiled and self._newton and takes_newton_steps(loss)
+        self._measures_dispersion = self._explores and not loss.unit_dispersion
         self._projects_at_once = state.projector is not None and state.projector.is_compiled(context)
         self._allocate()
+
+    def _derivatives_kernel(self) -> Callable[..., tuple[float, float]] | None:
+        """Return the pass of the native engine that computes the derivatives of the loss; None if there is none."""
+        name = vars(type(self._loss)).get("kernel")  # not that of a parent
+        fits = self._loss.separable and self._y.dtype == np.float32 and self._y.ndim == 1
+        return getattr(self._context.threads.passes, name) if name and fits else None
 
     def _allocate(self) -> None:
         """Allocate the vectors that every round overwrites: new memory costs time."""
@@ -238,7 +247,7 @@ class Boosting:
         if not learners:
             return None
         self._set_leaf_values(learners, weight)
-        if not all(np.isfinite(learner.values).all() for learner in learners):
+        if not all(_is_finite(learner.values) for learner in learners):
             self._stop(StopReason.LEAF_NOT_FINITE)
             return None
         self._update(learners)
@@ -257,25 +266,15 @@ class Boosting:
     def _gradient(self, weight: FloatArray | None) -> _Sums:
         """Compute the residual r, which is the negative gradient, and the Hessian; return the sums that follow need."""
         state, communicator, threads = self._state, self._context.communicator, self._context.threads
-        passes, kernel = threads.passes, vars(type(self._loss)).get("kernel")  # not that of a parent
-
-        def differentiate(rows: slice) -> tuple[float, float]:
-            r = self._r[:, rows]
-            losses = self._loss.loss_gradient_hessian(self._y[rows], state.F[:, rows], r, self._hessian[:, rows])
-            np.negative(r, out=r)
-            return loss_sums(losses, self._weight, rows)
-
-        if not self._loss.separable:
+        if self._kernel is not None:
+            local = [np.array(self._kernel(self._y, state.F, self._weight64, self._r, self._hessian))]
+        elif self._loss.separable:
+            local = [total_sums(threads.map_blocks(self._differentiate, len(self._y)))]
+        else:
             losses, self._r[:], self._hessian[:] = self._loss.derivatives(self._y, state.F, self._weight)
             np.negative(self._r, out=self._r)
             local = [total_sums([loss_sums(losses, self._weight, slice(None))])]
-        elif passes is not None and kernel and self._y.dtype == state.F.dtype == np.float32 and self._y.ndim == 1:
-            differentiated = getattr(passes, kernel)(self._y, state.F, self._weight64, self._r, self._hessian)
-            local = [np.array(differentiated)]
-        else:
-            local = [total_sums(threads.map_blocks(differentiate, len(self._y)))]
-        measures_dispersion = self._explores and not self._loss.unit_dispersion
-        if measures_dispersion:
+        if self._measures_dispersion:
             local.append(self._dispersion_sums(weight))
         if state.projector is not None and not self._projects_at_once:
             local += state.projector.local_sums(self._r, self._metric, threads)
@@ -284,9 +283,16 @@ class Boosting:
         if state.round == 0:
             state.first_loss = mean_loss
         dispersion = [1.0] * len(self._r)
-        if measures_dispersion:
+        if self._measures_dispersion:
             dispersion = _dispersion(sums.pop(0), by_output=self._loss.independent_outputs)
         return _Sums(mean_loss, dispersion, sums)
+
+    def _differentiate(self, rows: slice) -> tuple[float, float]:
+        """Compute residuals and Hessians of a block of samples; return the sums of losses and weights."""
+        r = self._r[:, rows]
+        losses = self._loss.loss_gradient_hessian(self._y[rows], self._state.F[:, rows], r, self._hessian[:, rows])
+        np.negative(r, out=r)
+        return loss_sums(losses, self._weight, rows)
 
     def _project(self, sums: _Sums) -> list[Projection]:
         """Compute the innovation q: the residual without (a share of) its historical component."""
@@ -340,18 +346,8 @@ class Boosting:
         ones; the sum of all Hessians; and 1 if the innovation clearly varies.
         """
         q, hessian, target, weighted_hessian = self._q, self._tree_hessian, self._target, self._weighted_hessian
-        passes = self._context.threads.passes
-        if passes is not None and q.dtype == np.float32:
-            weight = self._weight64 if weight is self._weight else weight
-            energy, spans = np.empty((2, len(q)))
-            weighted = target if weight is None else weighted_hessian
-            mass = 0.0
-            for outputs in [range(len(q))] if noise is None else noise.parts():
-                source = (None, None, None, [], 0.0) if noise is None else noise.source(outputs)
-                part = slice(outputs.start, outputs.stop)
-                parts = (array[part] for array in (target, weighted, energy, spans))
-                mass += passes.set_target(q[part], hessian[part], weight, *source, *parts)
-            return energy, np.array(mass), _clearly_varies(float(spans[0]), self._r)
+        if self._compiled:
+            return self._set_target_compiled(weight, noise)
 
         def set_block(rows: slice) -> tuple[FloatArray, float]:
             energy: FloatArray = np.empty(len(q))
@@ -375,6 +371,26 @@ class Boosting:
             energies += own
         return energies, np.array(sum(total for _, total in sums)), varies
 
+    def _set_target_compiled(
+        self, weight: FloatArray | None, noise: _Noise | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Set what a learner is grown on by passes of the native engine; see :meth:`_set_target`."""
+        q, hessian, target = self._q, self._tree_hessian, self._target
+        set_target = self._context.threads.passes.set_target  # type: ignore[union-attr]
+        weight = self._weight64 if weight is self._weight else weight
+        weighted = target if weight is None else self._weighted_hessian
+        energy, spans = np.empty((2, len(q)))
+        if noise is None or noise.is_shared:
+            source = _NO_NOISE if noise is None else noise.source(range(len(q)))
+            mass = set_target(q, hessian, weight, *source, target, weighted, energy, spans)
+        else:
+            mass = 0.0
+            for k in range(len(q)):
+                one = slice(k, k + 1)
+                parts = (array[one] for array in (target, weighted, energy, spans))
+                mass += set_target(q[one], hessian[one], weight, *noise.source(range(k, k + 1)), *parts)
+        return energy, np.array(mass), _clearly_varies(float(spans[0]), self._r)
+
     def _set_leaf_values(self, learners: list[Learner], weight: FloatArray | None) -> None:
         """Replace the learners' own leaf values, unless they have no leaves."""
         leaves = [(learner.leaf, len(learner.values)) for learner in learners if learner.leaf is not None]
@@ -384,7 +400,7 @@ class Boosting:
             return
         settings = self._settings
         values: Sequence[FloatArray]
-        if self._newton and takes_newton_steps(self._loss) and self._is_compiled:
+        if self._compiled_steps:
             weight = self._weight64 if weight is self._weight else weight
             values = newton_values(leaves, self._r, self._hessian, weight, settings.l2, settings.l1, self._context)
         elif self._newton:
@@ -404,11 +420,6 @@ class Boosting:
             values = mean_values(leaves, self._q, weight, settings.l2, settings.l1, self._context)
         for learner, own, hessian in zip(learners, values, self._weighted_hessian, strict=True):
             learner.values = self._engine.constrain(learner, own, hessian).astype(self._r.dtype, copy=False)
-
-    @property
-    def _is_compiled(self) -> bool:
-        """Whether the passes of the native engine take the vectors of this loop."""
-        return self._context.threads.passes is not None and self._r.dtype == np.float32
 
     def _update(self, learners: list[Learner]) -> None:
         """Remember the predictions of the new learners and add them to the scores."""
@@ -484,22 +495,26 @@ def _clearly_varies(span: float, r: FloatArray) -> FloatArray:
     return np.array(float(span > _ROUNDING[r.dtype] * most))
 
 
+def _is_finite(values: FloatArray) -> bool:
+    """Whether all values are finite; the sum shows it, unless it is beyond the range of the dtype."""
+    return math.isfinite(values.sum()) or bool(np.isfinite(values).all())
+
+
 def _no_split(learners: list[Learner]) -> bool:
     return all(len(learner.values) == 1 for learner in learners)
 
 
-@dataclass(frozen=True)
-class _Noise:
+class _Noise(NamedTuple):
     """Noise of a round: the size of each output times the root of the Hessian times a normal draw."""
 
     draws: Draws
     round: int
     sizes: list[float]
 
-    def parts(self) -> list[range]:
-        """Return outputs that share a size, after each other."""
-        n = len(self.sizes)
-        return [range(n)] if len(set(self.sizes)) == 1 else [range(k, k + 1) for k in range(n)]
+    @property
+    def is_shared(self) -> bool:
+        """Whether all outputs have the same size."""
+        return len(set(self.sizes)) == 1
 
     def source(self, outputs: range) -> tuple[object, ...]:
         """Return what the compiled passes compute the noise of outputs of one size from."""

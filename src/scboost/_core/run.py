@@ -93,7 +93,7 @@ class Run:
             prior = base.intercept
         elif not from_zero:
             prior = initial_score(loss, samples.y, samples.weight, context.communicator)
-        self._frame = frame = loss.frame(prior)
+        frame = loss.frame(prior)
         start = frame.scores(prior[:, None])[:, 0]
         if resume is None:
             state = initial_state(samples.weight, settings, engine, start, len(samples), n_rounds, context)
@@ -121,6 +121,7 @@ class Run:
         if settings.random:
             draws = Draws(samples.keys(context), settings.seed, samples.weight, context)
         state = self.training.state
+        self._unit = self.training.settings.eta * frame.unit
         self._rounds = iter(Boosting(state, frame.loss, y, samples.weight, settings, engine, draws, context))
 
     @property
@@ -148,7 +149,7 @@ class Run:
             if done is None:
                 training.stop = training.state.stop
                 return False
-            training.ensemble.append(done.learners, training.settings.eta * self._frame.unit)
+            training.ensemble.append(done.learners, self._unit)
             training.record(done)
             if self._validation is not None:
                 training.validation_loss.append(self._validation.loss(training.ensemble, training.state.F, done))
@@ -338,7 +339,7 @@ def grow(
     """
     first = runs[0].training
     pooled = list(first.validation_loss) if len(runs) == 1 else []
-    stop = NOT_STOPPED
+    lowest, stop = min(pooled, default=np.inf), NOT_STOPPED
     with single_threaded_blas(), interrupts_held() as interrupted:
         while max(run.training.state.round for run in runs) < n_rounds and not stop:
             if stopping and stopping.reached(pooled):
@@ -352,8 +353,10 @@ def grow(
             validated = [run for run in runs if run.training.validation_loss]
             if validated:
                 pooled.append(pooled_loss(validated))
-                if on_best is not None and pooled[-1] < min(pooled[:-1], default=np.inf):
-                    on_best()
+                if pooled[-1] < lowest:
+                    lowest = pooled[-1]
+                    if on_best is not None:
+                        on_best()
             if observer.reads_log:
                 runs[0].measure_loss()
             stop = _observed_stop(first, observer, pooled[-1] if pooled else None, interrupted)

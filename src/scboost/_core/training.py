@@ -84,11 +84,14 @@ class Training:
     def record(self, done: Round) -> None:
         """Append the measurements of a round to the log."""
         self.loss.append(done.loss)
-        parts = done.projections
-        n = len(parts) or 1
-        self.components.append(sum(p.k for p in parts) / n)
-        self.energy_kept.append(sum(p.energy_kept for p in parts) / n)
-        self.energy_removed.append(sum(p.share for p in parts) / n)
+        n, (k, kept, removed) = len(done.projections) or 1, (0, 0.0, 0.0)
+        for projection in done.projections:
+            k += projection.k
+            kept += projection.energy_kept
+            removed += projection.share
+        self.components.append(k / n)
+        self.energy_kept.append(kept / n)
+        self.energy_removed.append(removed / n)
 
     def interrupt(self) -> None:
         """Record an interrupt after the last round."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy.typing as npt
 
@@ -122,8 +122,7 @@ class TreeOptions:
     shape: TreeShape = "depth-wise"
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over the samples of all workers that an engine may need to scale its target.
 
     Attributes

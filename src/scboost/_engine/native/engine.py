@@ -114,7 +114,7 @@ class NativeEngine(Engine):
             raise ValueError("engine='native' trains on one machine; distributed fits need engine='xgboost'.")
         self._data, self._options, self._pool = data, options, pool
         self._features = np.arange(data.shape[1]) if features is None else features
-        self._all_features = features is None
+        self._offered: list[int] | None = None if features is None else features.tolist()
         self._n_sampled = max(1, round(colsample * len(self._features)))
         self._samples_by_tree = self._n_sampled < len(self._features)
         inside = min(options.colsample_bylevel, options.colsample_bynode) < 1
@@ -124,9 +124,9 @@ class NativeEngine(Engine):
     def grow(self, target: FloatArray, hessian: FloatArray, seed: int, totals: Totals | None = None) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
         del totals
-        features = None if self._all_features else self._features
+        features = self._offered
         if self._samples_by_tree:
-            features = np.random.default_rng(seed).permutation(self._features)[: self._n_sampled]
+            features = np.random.default_rng(seed).permutation(self._features)[: self._n_sampled].tolist()
         # The gradient is the negative target.
         grown = self._grower.grow(target, hessian, factor=-1.0, seed=seed, features=features, pool=self._pool)
         return [NativeLearner(one) for one in grown]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ Matrix: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_matrix | sparse.csr_a
 Pool = _native.Pool
 """Threads that sleep when idle: ``Pool(n)``; the calling thread is one of them, and does everything if n is 1."""
 
+_GROWN = {np.dtype(np.float32), np.dtype(np.float64)}  # of gradients and Hessians
 _UINT32_MAX = np.iinfo(np.uint32).max
 
 
@@ -168,8 +169,7 @@ class GrowthOptions:
     max_cat_threshold: int = 64
 
 
-@dataclass(frozen=True)
-class GrownTree:
+class GrownTree(NamedTuple):
     """A tree with the leaves of the training samples.
 
     Attributes
@@ -186,7 +186,7 @@ class GrownTree:
     leaf: npt.NDArray[np.integer]
     values: Float32
 
-    @cached_property
+    @property
     def tree(self) -> Tree:
         """The tree, in the arrays of XGBoost's model document."""
         return self.native.document()
@@ -247,7 +247,7 @@ class TreeGrower:
         *,
         factor: float = 1.0,
         seed: int = 0,
-        features: npt.ArrayLike | None = None,
+        features: Sequence[int] | None = None,
         pool: Pool | None = None,
     ) -> list[GrownTree]:
         """Grow one tree for each row of the gradient.
@@ -260,16 +260,18 @@ class TreeGrower:
             By which gradients are multiplied; a power of two, or its negative.
         seed : int
             Seed of feature sampling.
-        features : array of int, optional
+        features : sequence of int, optional
             Features that the trees may use; all by default.
         pool : Pool, optional
             Affects speed only.
         """
-        dtype = np.result_type(gradient, hessian, np.float32)
-        g, h = (np.ascontiguousarray(a, dtype=dtype) for a in (gradient, hessian))
+        g, h = gradient, hessian
+        if not (g.dtype == h.dtype in _GROWN and g.flags.c_contiguous and h.flags.c_contiguous):
+            dtype = np.result_type(g, h, np.float32)
+            g, h = (np.ascontiguousarray(a, dtype=dtype) for a in (g, h))
         seeds = [(seed + k) % 2**64 for k in range(len(g))]
-        offered = None if features is None else np.asarray(features, dtype=np.int64).tolist()
-        return [GrownTree(*grown) for grown in self._native.grow(g, h, factor, seeds, offered, pool)]
+        grown = self._native.grow(g, h, factor, seeds, None if features is None else list(features), pool)
+        return [GrownTree(*one) for one in grown]
 
 
 class TreePredictor:
