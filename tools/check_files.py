@@ -35,7 +35,7 @@ from scboost._model.json_text import convert_lists, read_text, write_json
 
 LIBRARIES = {"xgboost": foreign_models.XGBOOST, "lightgbm": foreign_models.LIGHTGBM}
 BAD = frozenset({"crashes", "hangs", "no memory"})
-SECONDS, SHARED_SECONDS = 4.0, 0.5  # CPU time of a file in a process of its own, and of one that the check has refused
+SECONDS, SHARED_SECONDS = 4.0, 0.2  # CPU time of a file in a process of its own, and of one that the check has refused
 ENDINGS = {"xgboost": ("*.json", "*.ubj"), "lightgbm": ("*.txt",)}
 
 # A process that has imported the library and forks workers. A worker uses one file after the other until one ends it,
