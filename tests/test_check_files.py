@@ -53,3 +53,25 @@ def test_a_crash_is_not_blamed_on_the_file_after_the_one_that_did_the_damage(ser
     assert server.outcome(file + b" " * 200_000, alone=False) == "predicts"
     assert server.outcome(b"crash", alone=False) == "crashes"
     assert server.outcome(file, alone=False) == "predicts"
+
+
+class _First:
+    """A generator whose every choice is the first: changes of structure delete the first key."""
+
+    def choice(self, n, p=None):
+        return 2
+
+    def integers(self, low, high=None, size=None):
+        if high is None and low <= 0:
+            raise ValueError("high <= 0")
+        return 0 if size is None else np.zeros(size, dtype=int)
+
+    def geometric(self, p):
+        return 5
+
+    def random(self):
+        return 0.0
+
+
+def test_a_file_can_be_mutated_until_nothing_is_left():
+    assert check_files.mutate(_First(), b'{"learner": 1, "version": 2}', b"{}") == ("structure", b"{}")

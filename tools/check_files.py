@@ -221,7 +221,8 @@ def mutate(rng: np.random.Generator, data: bytes, other: bytes) -> tuple[str, by
     document = Document(content)
     change = change_value if kind == "values" else change_structure
     for _ in range(1 + rng.geometric(0.6)):
-        change(rng, document)
+        if document.content:  # an earlier change may have taken everything away
+            change(rng, document)
     try:
         return kind, document.encode() if binary else write_json(document.content)
     except Exception:  # noqa: BLE001 - what cannot be written is no mutant: take the bytes of its original
