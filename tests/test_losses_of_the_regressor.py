@@ -222,6 +222,23 @@ def test_a_custom_loss_equal_to_a_built_in_one_gives_the_same_model():
     )
 
 
+class UnderflowingLogCosh(LogCosh):
+    """A loss whose Hessian underflows to 0 far from the target."""
+
+    def gradient_hessian(self, y, raw):
+        t = np.tanh((raw - y) / self.scale)
+        return self.scale * t, 1 - t**2
+
+
+def test_a_hessian_that_underflows_to_zero_keeps_exploration_finite():
+    X, y = real_target(n=300)
+    given = {"n_estimators": 20, "exploration": 1.0, "random_state": 0, "n_jobs": 1}
+    model = SCBoostRegressor(loss=UnderflowingLogCosh(1.0), **given).fit(X, 100 * y)  # warnings are errors
+    losses = model.training_log_["loss"]
+    assert np.isfinite(model.predict(X)).all()
+    assert losses[-1] < losses[0]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -373,6 +373,21 @@ def test_a_model_that_defines_its_trees_needs_no_registration():
     assert_allclose(tree_matrix(found.model, X).margin(), 3 * np.sign(X[:, 0]), rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"centers": np.zeros(3)}, r"centers must have shape \(4,\).*got shape \(3,\)"),
+        ({"centers": np.zeros((4, 1))}, r"centers must have shape \(4,\).*got shape \(4, 1\)"),
+        ({"column_weights": np.ones(3), "centers": np.zeros(3)}, r"K=2 outputs, got shape \(3,\)"),
+        ({"intercepts": np.zeros(())}, r"intercepts must have shape \(K,\)"),
+    ],
+)
+def test_readers_of_inconsistent_shapes_are_refused(changed, message):
+    arrays = {"column_weights": np.ones(4), "intercepts": np.zeros(2), "centers": np.zeros(4)} | changed
+    with pytest.raises(ValueError, match=message):
+        EnsembleReader(lambda X, out: None, **arrays, library="mine", link="identity", classes=None, n_features=1)
+
+
 class Wrapped:
     """A model of a library that knows nothing of this package."""
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
+import struct
 import subprocess
 import sys
 import time
@@ -33,21 +35,29 @@ from scboost._model.json_text import convert_lists, read_text, write_json
 
 LIBRARIES = {"xgboost": foreign_models.XGBOOST, "lightgbm": foreign_models.LIGHTGBM}
 BAD = frozenset({"crashes", "hangs", "no memory"})
+SECONDS, SHARED_SECONDS = 4.0, 0.2  # CPU time of a file in a process of its own, and of one that the check has refused
 ENDINGS = {"xgboost": ("*.json", "*.ubj"), "lightgbm": ("*.txt",)}
 
-# A process that has imported the library, and forks for every mutant: its exit says how loading and predicting went.
+# A process that has imported the library and forks workers. A worker uses one file after the other until one ends it,
+# by a crash or a limit, or until a new one is asked for. There is one answer for each file: how it went.
 SERVER = """
 import os, resource, signal, struct, sys
+for name in ("pandas", "sklearn", "pyarrow", "dask", "matplotlib"):
+    sys.modules[name] = None  # optional, and not used here: a fork of a small process is fast
 import numpy as np
 library = sys.argv[1]
 if library == "xgboost":
     import xgboost as xgb
 else:
     import lightgbm as lgb
-quiet = os.open(os.devnull, os.O_WRONLY)
-rng = np.random.RandomState(0)
+quiet = os.open(os.devnull, os.O_RDWR)
+source, answer = os.fdopen(os.dup(0), "rb"), os.dup(1)
+for stream in range(3):
+    os.dup2(quiet, stream)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 
 def use(data):
+    rng = np.random.RandomState(0)
     if library == "xgboost":
         booster = xgb.Booster({"nthread": 1, "verbosity": 0})
         booster.load_model(bytearray(data))
@@ -72,32 +82,76 @@ def use(data):
             except lgb.basic.LightGBMError:
                 pass
 
-source, answer = sys.stdin.buffer, sys.stdout.buffer
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-answer.write(b"ready")
-answer.flush()
-while True:
-    head = source.read(8)
-    if len(head) < 8:
-        break
-    data = source.read(struct.unpack("<q", head)[0])
-    child = os.fork()
-    if child == 0:
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 30), used + (4 << 30)))
-        resource.setrlimit(resource.RLIMIT_CPU, (4, 5))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def work(files, answers):
+    resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 30), used + (4 << 30)))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while True:
+        head = files.read(16)
+        if len(head) < 16:
+            os._exit(0)
+        size, seconds = struct.unpack("<qd", head)
+        data = files.read(size)
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # the default action ends the process, which is seen
         signal.alarm(60)  # waiting is not computing
+        code = 0
         try:
             use(data)
         except MemoryError:
             os._exit(2)
         except Exception:
-            os._exit(1)
-        os._exit(0)
-    answer.write(struct.pack("<q", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
-    answer.flush()
+            code = 1
+        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        os.write(answers, bytes([code]))
+
+class Worker:
+    def __init__(self):
+        read_files, write_files = os.pipe()
+        read_answers, write_answers = os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            os.close(write_files)
+            os.close(read_answers)
+            try:
+                work(os.fdopen(read_files, "rb"), write_answers)
+            finally:
+                os._exit(3)
+        os.close(read_files)
+        os.close(write_answers)
+        self.files, self.answers = os.fdopen(write_files, "wb", buffering=0), read_answers
+
+    def use(self, message):
+        try:
+            sent = memoryview(message)
+            while len(sent):
+                sent = sent[self.files.write(sent):]
+            code = os.read(self.answers, 1)
+        except BrokenPipeError:  # it is dead already
+            code = b""
+        return code[0] if code else None
+
+    def end(self):
+        self.files.close()
+        os.close(self.answers)
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+
+os.write(answer, b"ready")
+worker = None
+while True:
+    head = source.read(16)
+    if len(head) < 16:
+        break
+    size = struct.unpack("<qd", head)[0]
+    if size < 0:
+        if worker:
+            worker.end()
+            worker = None
+        continue
+    worker = worker or Worker()
+    code = worker.use(head + source.read(size))
+    if code is None:
+        code, worker = worker.end(), None
+    os.write(answer, struct.pack("<q", code))
 """
 
 
@@ -167,7 +221,8 @@ def mutate(rng: np.random.Generator, data: bytes, other: bytes) -> tuple[str, by
     document = Document(content)
     change = change_value if kind == "values" else change_structure
     for _ in range(1 + rng.geometric(0.6)):
-        change(rng, document)
+        if document.content:  # an earlier change may have taken everything away
+            change(rng, document)
     try:
         return kind, document.encode() if binary else write_json(document.content)
     except Exception:  # noqa: BLE001 - what cannot be written is no mutant: take the bytes of its original
@@ -236,42 +291,64 @@ def _change_lines(rng: np.random.Generator, lines: list[str], at: int, other: li
 
 
 class Server:
-    """A process with one version of a library that tells how it does on a file."""
+    """A process with one version of a library that tells how it does on a file.
 
-    def __init__(self, python: str, library: str) -> None:
-        self._command = [python, "-W", "ignore", "-c", SERVER, library]
-        self._start()
+    Parameters
+    ----------
+    python : str
+        The interpreter.
+    library : {"xgboost", "lightgbm"}
+        The library, which the interpreter has.
+    most : int, default=500
+        Files in a row that one worker may use.
+    """
 
-    def _start(self) -> None:
+    def __init__(self, python: str, library: str, most: int = 500) -> None:
         self._process = subprocess.Popen(
-            self._command,
+            [python, "-W", "ignore", "-c", SERVER, library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"},
         )
+        self._most, self._used = most, 0  # files that the present worker has used
         if _pipe(self._process.stdout).read(5) != b"ready":
-            raise RuntimeError(f"{self._command[0]} does not start")
+            raise RuntimeError(f"{python} does not start")
 
-    def outcome(self, data: bytes) -> str:
-        """Load the file and predict: "predicts", "refuses", "no memory", "hangs" or "crashes"."""
-        source = _pipe(self._process.stdin)
-        source.write(len(data).to_bytes(8, "little") + data)
-        source.flush()
+    def outcome(self, data: bytes, *, alone: bool = True) -> str:
+        """Load the file and predict: "predicts", "refuses", "no memory", "hangs" or "crashes".
+
+        Parameters
+        ----------
+        data : bytes
+            The file.
+        alone : bool, default=True
+            Whether to use it in a new process, with more time. Otherwise, only a crash is repeated in a new process:
+            an earlier file may have damaged the memory of this one.
+        """
+        if self._used and (alone or self._used >= self._most):
+            self._send(-1)
+            self._used = 0
+        shared = self._used > 0
+        outcome = self._use(data, SECONDS if alone else SHARED_SECONDS)
+        return self._use(data, SECONDS) if shared and outcome in {"crashes", "no memory"} else outcome
+
+    def _use(self, data: bytes, seconds: float) -> str:
+        self._send(len(data), seconds, data)
         code = int.from_bytes(_pipe(self._process.stdout).read(8), "little", signed=True)
-        named = {
-            0: "predicts",
-            1: "refuses",
-            2: "no memory",
-            -24: "hangs",
-            -14: "hangs",
-            -9: "hangs",
-        }  # SIGXCPU, SIGALRM, SIGKILL
-        return named.get(code, "crashes")
+        self._used = self._used + 1 if code in {0, 1} else 0
+        hangs = dict.fromkeys((-signal.SIGPROF, -signal.SIGALRM, -signal.SIGKILL), "hangs")
+        return {0: "predicts", 1: "refuses", 2: "no memory", **hangs}.get(code, "crashes")
+
+    def _send(self, size: int, seconds: float = 0.0, data: bytes = b"") -> None:
+        source = _pipe(self._process.stdin)
+        source.write(struct.pack("<qd", size, seconds) + data)
+        source.flush()
 
     def close(self) -> None:
         """End the process."""
         _pipe(self._process.stdin).close()
         self._process.wait()
+        _pipe(self._process.stdout).close()
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
@@ -296,7 +373,7 @@ def run_mutants(folder: Path, library: str, pythons: list[str], given: argparse.
         kind, mutant = mutate(rng, data, known[rng.integers(len(known))][1])
         findings = check_bytes(mutant)
         seen = findings[0].severity if findings else "same file" if mutant == data else "no finding"
-        outcome = servers[version].outcome(mutant)
+        outcome = servers[version].outcome(mutant, alone=not findings)  # a violation is judged by a new process
         counts[seen, outcome] += 1
         if outcome in BAD and not findings and mutant != data:
             n_violations += 1
@@ -308,9 +385,7 @@ def run_mutants(folder: Path, library: str, pythons: list[str], given: argparse.
             yield {
                 "mutants": number + 1,
                 "violations": n_violations,
-                "crashed or hung the library": sum(
-                    n for (_, name), n in counts.items() if name in {"crashes", "hangs", "no memory"}
-                ),
+                "crashed or hung the library": sum(n for (_, name), n in counts.items() if name in BAD),
                 "outcomes": outcomes,
                 "first violations": violations[:20],
                 "minutes": round(done["minutes"] + (time.monotonic() - begin) / 60, 1),

@@ -1,7 +1,8 @@
 """Model files in other versions of XGBoost: predictions must be those of scboost, or the version must refuse.
 
-``python tools/compat_files.py --output results/reliability/compat_files.json PYTHON...`` saves one model of each kind
-in both formats, and has every interpreter given load the files with its own XGBoost; scboost is not needed there.
+``python tools/compat_files.py --output results/reliability/compat_files.json PYTHON...`` saves one model of each kind,
+also compressed ones, in both formats, and has every interpreter given load the files with its own XGBoost; scboost is
+not needed there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from figures import described, finish
-from scboost import SCBoostClassifier, SCBoostRegressor, encode_features
+from scboost import SCBoostClassifier, SCBoostRegressor, compress, encode_features
 
 # Run by the other interpreter: its XGBoost reads the file, and writes its predictions or its error.
 READER = """
@@ -75,7 +76,20 @@ def models() -> dict[str, tuple[Any, Any]]:
             f + 3 * table["colour"].isin(["red", "pink"]).to_numpy(),
         ),
     }
-    return {name: (model.fit(rows, y), rows) for name, (model, rows, y) in made.items()}
+    found = {name: (model.fit(rows, y), rows) for name, (model, rows, y) in made.items()}
+    teachers = {
+        "compressed, binary": found["binary"],
+        "compressed, 3 classes": (SCBoostClassifier(**few).fit(X, np.digitize(f, [-0.5, 0.5])), X),
+        "compressed, regression": found["regression"],
+        "compressed, missing values": found["missing values"],
+        "compressed, missing values in 3 classes": (
+            SCBoostClassifier(**few).fit(missing, np.digitize(f, [-0.5, 0.5])),
+            missing,
+        ),
+        "compressed, categories": found["categories, subsets"],
+    }
+    small: dict[str, Any] = {"max_trees": 6, "max_leaves": 16, "n_synthetic": 500, "n_jobs": 1, "random_state": 0}
+    return found | {name: (compress(teacher, rows, **small).model, rows) for name, (teacher, rows) in teachers.items()}
 
 
 def expected(model: Any, X: Any) -> tuple[list[float], list[float], Any]:

@@ -49,10 +49,13 @@ def _fuzz(fuzz: dict[str, Any]) -> str:
 
 
 def _mutants(figures: dict[str, Any]) -> str:
-    crashes = sum(n for found in figures["outcomes"].values() for name, n in found.items() if name in _CRASHES)
-    caught = sum(n for name, n in figures["outcomes"]["error"].items() if name in _CRASHES)
+    crashes = {
+        seen: sum(n for name, n in found.items() if name in _CRASHES) for seen, found in figures["outcomes"].items()
+    }
+    reported = crashes.get("error", 0), crashes.get("not covered", 0)
     return (
-        f"{figures['mutants']:,} mutants; {crashes:,} crash or hang the library, **{caught:,} of these are detected**"
+        f"{figures['mutants']:,} mutants; {sum(crashes.values()):,} crash or hang the library, **{sum(reported):,} of "
+        f"these are reported** ({reported[0]:,} as errors, {reported[1]:,} as not covered)"
     )
 
 

@@ -449,13 +449,15 @@ class Boosting:
     def _dispersion_sums(self, weight: FloatArray | None) -> FloatArray:
         """Return the sums of the residuals' sizes in units of the root of the Hessian, and of the weights, by output.
 
-        Samples without the target of an output, which have no Hessian there, do not count.
+        Samples without the target of an output, which have no Hessian there, do not count; samples whose Hessian
+        underflows to 0 have size 0.
         """
         r, hessian, by_output = self._r, self._tree_hessian, self._loss.independent_outputs
 
         def add_up(rows: slice) -> tuple[FloatArray, FloatArray]:
-            sizes = np.abs(r[:, rows]) / np.sqrt(hessian[:, rows])
-            counted = hessian[:, rows] > MIN_HESSIAN if by_output else np.ones((1, sizes.shape[1]), dtype=bool)
+            h = hessian[:, rows]
+            sizes = np.divide(np.abs(r[:, rows]), np.sqrt(h), out=np.zeros_like(h), where=h >= MIN_HESSIAN)
+            counted = h > MIN_HESSIAN if by_output else np.ones((1, sizes.shape[1]), dtype=bool)
             if weight is None:
                 return sizes.sum(axis=1, dtype=np.float64), counted.sum(axis=1)
             return sizes @ weight[rows], counted @ weight[rows]

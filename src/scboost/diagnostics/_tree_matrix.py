@@ -202,6 +202,20 @@ class EnsembleReader:
     task: str = ""
     uncertainty: str = ""
 
+    def __post_init__(self) -> None:
+        weights, outputs, centers = (np.shape(a) for a in (self.column_weights, self.intercepts, self.centers))
+        if len(outputs) != 1 or outputs[0] == 0:
+            raise ValueError(f"intercepts must have shape (K,) with one value per output, got shape {outputs}.")
+        if len(weights) != 1 or weights[0] % outputs[0]:
+            raise ValueError(
+                f"column_weights must have shape (T * K,) for T trees and K={outputs[0]} outputs, got shape {weights}."
+            )
+        if centers != weights:
+            raise ValueError(
+                f"centers must have shape {weights}, one value per column like column_weights, got shape {centers}. "
+                "Pass zeros if the trees have no base score of their own."
+            )
+
     def matrix(self, X: Any, dtype: npt.DTypeLike, block_size: int) -> TreeMatrix:
         """Return the tree matrix of all samples, filled block by block."""
         H = np.empty((len(self.column_weights), X.shape[0]), dtype).T
