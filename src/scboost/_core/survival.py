@@ -100,9 +100,23 @@ def out_of_fold_baseline(
         Factor of all trees.
     """
     found = out_of_fold_scores(samples, folds, models, factor) if loss.task == "survival" else None
-    if found is None or not np.isfinite(found[0].y[:, 1]).any():
+    return ({}, []) if found is None else baseline_and_shift(loss, found[0], found[1])
+
+
+def baseline_and_shift(loss: Loss, held_out: Samples, raw: FloatArray) -> tuple[dict[str, FloatArray], list[float]]:
+    """Return the baseline of a survival model, and the shift of its scores; see :func:`out_of_fold_baseline`.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    held_out : Samples
+        Samples that the scores were not fitted to.
+    raw : ndarray of shape (1, n)
+        Their raw scores.
+    """
+    if not np.isfinite(held_out.y[:, 1]).any():
         return {}, []
-    held_out, raw = found
     if isinstance(loss, AFTLoss):
         shift, scale = location_and_scale(type(loss), held_out.y, held_out.weight, raw[0])
         return {"time": event_times(held_out.y), "scale": np.array([scale])}, [shift]
