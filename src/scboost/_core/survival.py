@@ -49,6 +49,25 @@ def cumulative_hazard(
     return times, np.cumsum(events / at_risk[np.searchsorted(time[order], times)])
 
 
+def kaplan_meier(bounds: FloatArray, sample_weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct event times, and Kaplan and Meier's estimate of the probability to survive each of them.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n, 2)
+        Observed or right-censored times.
+    sample_weight : ndarray of shape (n,), optional
+        Sample weights above 0.
+    """
+    time, event = bounds[:, 0], np.isfinite(bounds[:, 1])
+    w = np.ones(len(time)) if sample_weight is None else sample_weight
+    order = np.argsort(time, kind="stable")
+    at_risk = np.cumsum(w[order][::-1])[::-1]
+    times, place = np.unique(time[event], return_inverse=True)
+    events = np.bincount(place.reshape(-1), weights=w[event], minlength=len(times))
+    return times, np.cumprod(np.maximum(1 - events / at_risk[np.searchsorted(time[order], times)], 0.0))
+
+
 def baseline_of(
     loss: Loss, bounds: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
 ) -> dict[str, FloatArray]:
