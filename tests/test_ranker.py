@@ -253,7 +253,6 @@ X_SMALL, Y_SMALL, QID_SMALL = ranking_data(6)
         ({}, {"qid": QID_SMALL[:50]}, "shape \\(60,\\)"),
         ({}, {"qid": QID_SMALL, "y": -Y_SMALL}, "relevances from 0"),
         ({}, {"qid": QID_SMALL, "y": 0 * Y_SMALL}, "needed to learn a ranking"),
-        ({"preset": "best"}, {"qid": QID_SMALL}, "preset='best'"),
         ({"truncation": 5, "loss": "pairwise"}, {"qid": QID_SMALL}, "truncation=5 needs"),
         ({"early_stopping_metric": "auc"}, {"qid": QID_SMALL}, "early_stopping_metric='auc'"),
     ],

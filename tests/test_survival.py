@@ -405,9 +405,6 @@ INTERVALS = np.stack([Y_SMALL[:, 0], Y_SMALL[:, 0] + 2.0], axis=1)
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({"weighting": "nonnegative"}, Y_SMALL, "weighting='nonnegative'"),
-        ({"preset": "best"}, Y_SMALL, "preset='best'"),
-        ({"max_trees": 3}, Y_SMALL, "max_trees=3"),
         ({"ties": "efron", "loss": "aft"}, Y_SMALL, "ties='efron' needs loss='cox'"),
         ({"aft_scale": 1.0}, Y_SMALL, "needs loss='aft'"),
         ({"early_stopping_metric": "r2"}, Y_SMALL, "early_stopping_metric='r2'"),
@@ -425,11 +422,3 @@ INTERVALS = np.stack([Y_SMALL[:, 0], Y_SMALL[:, 0] + 2.0], axis=1)
 def test_unsupported_input_is_rejected(parameters, y, message):
     with pytest.raises(ValueError, match=message):
         SCBoostSurvival(**parameters).fit(X_SMALL, y)
-
-
-def test_compression_is_refused():
-    model = SCBoostSurvival(n_estimators=2).fit(X_SMALL, Y_SMALL)
-    with pytest.raises(ValueError, match="compress supports"):
-        model.compress(X_SMALL)
-    with pytest.raises(ValueError, match="compress supports"):
-        scboost.compress(model, X_SMALL)

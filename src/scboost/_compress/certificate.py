@@ -30,12 +30,16 @@ class Certificate:
         Confidence of each bound.
     agreement, agreement_bound : float or None
         Share of the samples on which student and teacher predict the same label, and its exact (Clopper-Pearson) lower
-        bound. None for regression.
+        bound. For rankings and survival models, share of the pairs of samples that both order alike. None for
+        regression.
     divergence, divergence_bound : float
         Mean divergence of the student from the teacher, and an upper bound: Kullback-Leibler divergence for classes,
         half the squared difference for regression.
     loss_rise, loss_rise_bound : float or None
-        Mean loss of the student minus that of the teacher, and an upper bound. None if no labels were given.
+        Mean loss of the student minus that of the teacher, and an upper bound. None if no labels were given. For
+        rankings, the loss is 1 - NDCG of a query. A Cox model has no bound: its samples have no losses of their own.
+    n_pairs : int or None
+        Number of independent pairs of samples that were compared, for rankings and survival models.
     """
 
     n_samples: int
@@ -46,14 +50,18 @@ class Certificate:
     divergence_bound: float
     loss_rise: float | None
     loss_rise_bound: float | None
+    n_pairs: int | None = None
 
     def __str__(self) -> str:
         level = f"{100 * self.confidence:g} % confidence"
         lines = []
         if self.agreement_bound is not None:
             share = np.floor(1000 * self.agreement_bound) / 10  # a bound must not be rounded up
-            lines.append(f"At least {share:.1f} % of samples like these get the same label ({level}).")
-        else:
+            if self.n_pairs is None:
+                lines.append(f"At least {share:.1f} % of samples like these get the same label ({level}).")
+            else:
+                lines.append(f"At least {share:.1f} % of pairs of samples like these are ordered alike ({level}).")
+        if self.agreement_bound is None or self.n_pairs is not None:
             difference = _up(float(np.sqrt(2 * self.divergence_bound)))
             lines.append(f"The root mean squared difference on samples like these is at most {difference} ({level}).")
         if self.loss_rise_bound is not None:
@@ -66,14 +74,16 @@ def certify(
     divergence: Float64,
     rise: Float64 | None,
     confidence: float,
-    largest: tuple[float, float],
+    largest: tuple[float, float | None],
+    *,
+    of_pairs: bool = False,
 ) -> Certificate:
     """Make the certificate.
 
     Parameters
     ----------
-    same : ndarray of shape (n,) or None
-        Whether student and teacher predict the same label.
+    same : ndarray of shape (n,), or (n_pairs,) with `of_pairs`, or None
+        Whether student and teacher predict the same label, or order a pair alike.
     divergence : ndarray of shape (n,)
         Divergence of each sample.
     rise : ndarray of shape (n,) or None
@@ -81,19 +91,27 @@ def certify(
     confidence : float
         Between 0.5 and 1.
     largest : tuple of float
-        What divergence and rise of a sample cannot exceed.
+        What divergence and rise of a sample cannot exceed; None if rises are not independent.
+    of_pairs : bool, default=False
+        Whether `same` refers to pairs.
     """
     n = len(divergence)
-    hits = None if same is None else int(np.count_nonzero(same))
+    if same is not None and not len(same):  # no pair to compare
+        same = None
+    hits, n_compared = (None, n) if same is None else (int(np.count_nonzero(same)), len(same))
+    rise_bound = None
+    if rise is not None and largest[1] is not None:
+        rise_bound = upper_mean_bound(rise, largest[1], confidence)
     return Certificate(
         n_samples=n,
         confidence=confidence,
-        agreement=None if hits is None else hits / n,
-        agreement_bound=None if hits is None else clopper_pearson(hits, n, confidence),
+        agreement=None if hits is None else hits / n_compared,
+        agreement_bound=None if hits is None else clopper_pearson(hits, n_compared, confidence),
         divergence=float(divergence.mean()),
         divergence_bound=upper_mean_bound(divergence, largest[0], confidence),
         loss_rise=None if rise is None else float(rise.mean()),
-        loss_rise_bound=None if rise is None else upper_mean_bound(rise, largest[1], confidence),
+        loss_rise_bound=rise_bound,
+        n_pairs=n_compared if of_pairs and hits is not None else None,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from scboost._compress.data import ask_teacher, split_samples
+from scboost._compress.data import Given, ask_teacher, split_samples
 from scboost._compress.families import Family
 from scboost._compress.fitted import file_size, fitted_model
 from scboost._compress.growth import Problem, Settings, Student, grow, select_ridge
@@ -41,6 +41,8 @@ class Options:
     X_synthetic: Any
     n_synthetic: int | str
     link: str
+    qid: Any = None
+    qid_certify: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.confidence, Real) or not 0.5 <= self.confidence < 1:
@@ -51,6 +53,8 @@ class Options:
             raise ValueError(f"n_synthetic={self.n_synthetic!r} must be 'auto' or an integer of at least 0.")
         if self.X_certify is None and self.y_certify is not None:
             raise ValueError("y_certify was given without X_certify.")
+        if self.X_certify is None and self.qid_certify is not None:
+            raise ValueError("qid_certify was given without X_certify.")
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,8 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
     labels = y if y is not None else options.y_certify
     teacher = read_teacher(model, samples.take(np.arange(2)).X, labels, options.link, n_threads)
     rng = np.random.default_rng(seed)
-    given = (options.X_certify, options.y_certify)
-    data = split_samples(samples, y, given, options.certify_fraction, teacher, rng)
+    given = Given(y, options.qid, options.X_certify, options.y_certify, options.qid_certify)
+    data = split_samples(samples, given, options.certify_fraction, teacher, rng)
     fitting, validation, unit, n_drawn = ask_teacher(data, teacher, options.X_synthetic, options.n_synthetic, rng)
 
     search = Search(fitting, validation, samples.categorical, teacher.family, n_threads)
@@ -142,7 +146,9 @@ def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | Non
         return asked
     if fitted is None or fitted.has_other_learners:
         return None
-    return max(file_size(fitted) // _TEACHER_SHARE, _LEAST_BYTES)
+    without = replace(fitted, baseline={})  # the baseline of a survival model is kept as it is
+    size = file_size(without)
+    return max(size // _TEACHER_SHARE, _LEAST_BYTES) + file_size(fitted) - size
 
 
 @dataclass(frozen=True)

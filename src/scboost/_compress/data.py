@@ -23,11 +23,26 @@ _MOST_CERTIFYING = 5_000
 
 @dataclass(frozen=True)
 class Certifying:
-    """Samples for the certificate: the student's view, the teacher's raw scores, and targets as the loss takes them."""
+    """Samples for the certificate: the student's view, the teacher's raw scores, and targets as the loss takes them.
+
+    Documents of a ranking may have the numbers of their queries.
+    """
 
     X: Float32
     raw: Float64
     y: Float64 | None
+    query: Indices | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """Targets and queries of the samples, and samples for the certificate, as the user gave them."""
+
+    y: Any = None
+    qid: Any = None
+    X_certify: Any = None
+    y_certify: Any = None
+    qid_certify: Any = None
 
 
 @dataclass(frozen=True)
@@ -46,31 +61,39 @@ class Unit:
     scale: Float64
 
 
-def split_samples(
-    samples: Samples, y: Any, given: tuple[Any, Any], fraction: float, teacher: Teacher, rng: np.random.Generator
-) -> Data:
-    """Hold out samples for the certificate, unless they are `given` with their targets, and mark validation samples."""
-    X_certify, y_certify = given
+def split_samples(samples: Samples, given: Given, fraction: float, teacher: Teacher, rng: np.random.Generator) -> Data:
+    """Hold out samples for the certificate, unless they are given with their targets, and mark validation samples."""
     n = len(samples)
-    target = None if y is None else _target(y, n, teacher, "y")
+    target = None if given.y is None else _target(given.y, n, teacher, "y")
+    query = _queries(given.qid, n, teacher, "qid")
     order = rng.permutation(n)
-    if X_certify is None:
+    if given.X_certify is None:
         n_held = min(max(round(fraction * n), 1), _MOST_CERTIFYING)
+        if query is not None:  # whole queries, in random order
+            order = order[np.argsort(rng.permutation(query.max() + 1)[query[order]], kind="stable")]
+            n_held = int(np.flatnonzero(query[order] == query[order[n_held - 1]])[-1]) + 1
         held, order = order[:n_held], order[n_held:]
         certify_on, target = samples.take(held), None if target is None else target[held]
+        query = None if query is None else query[held]
     else:
-        certify_on = samples.like(X_certify, "X_certify")
-        target = None if y_certify is None else _target(y_certify, len(certify_on), teacher, "y_certify")
+        certify_on = samples.like(given.X_certify, "X_certify")
+        n_held = len(certify_on)
+        target = None if given.y_certify is None else _target(given.y_certify, n_held, teacher, "y_certify")
+        query = _queries(given.qid_certify, n_held, teacher, "qid_certify")
+    if target is not None and teacher.task == "ranking" and query is None:
+        raise ValueError("Relevances are compared within queries: pass qid with y, and qid_certify with y_certify.")
     kept = np.sort(order[:_MOST_REAL])
     validating = np.zeros(len(kept), dtype=bool)
     validating[rng.permutation(len(kept))[: max(round(_VALIDATION_SHARE * len(kept)), 1)]] = True
-    certifying = Certifying(certify_on.matrix.astype(np.float32), teacher.scores(certify_on), target)
+    certifying = Certifying(certify_on.matrix.astype(np.float32), teacher.scores(certify_on), target, query)
     return Data(samples.take(kept), validating, certifying)
 
 
 def _target(y: Any, n: int, teacher: Teacher, name: str) -> Float64:
     """Return targets as numbers: positions among the classes, or values."""
     values = np.asarray(y)
+    if teacher.task == "survival" and values.shape == (n, 2):  # bounds of the times
+        return values.astype(np.float64)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}; it must be ({n},), one value for each sample.")
     if teacher.classes is None:
@@ -80,6 +103,18 @@ def _target(y: Any, n: int, teacher: Teacher, name: str) -> Float64:
     if unknown:
         raise ValueError(f"{name} has labels {unknown} that the model does not know: {teacher.classes.tolist()}.")
     return np.array([place[label] for label in values.tolist()], dtype=np.float64)
+
+
+def _queries(qid: Any, n: int, teacher: Teacher, name: str) -> Indices | None:
+    """Return the queries of documents as numbers 0, 1, ..."""
+    if qid is None:
+        return None
+    if teacher.task != "ranking":
+        raise ValueError(f"{name} was given, but the model is not a ranking of scboost.")
+    values = np.asarray(qid)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}; it must be ({n},), one query for each sample.")
+    return np.asarray(np.unique(values, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
 def ask_teacher(

@@ -28,7 +28,7 @@ def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: En
     scale : ndarray of shape (K,)
         Unit of the student's raw scores.
     teacher : Teacher
-        Gives loss and classes.
+        Gives loss, classes and the baseline of survival functions.
     encoder : Encoder
         The features.
     """
@@ -43,7 +43,14 @@ def fitted_model(student: Student, scale: Float64, teacher: Teacher, encoder: En
     ]
     ensemble.reweight(np.ones((student.n_rounds, K)), ensemble.intercept)
     return FittedModel(
-        encoder, teacher.classes, loss, ensemble, student.n_rounds, learning_rate=1.0, stop_reason=COMPRESSED
+        encoder,
+        teacher.classes,
+        loss,
+        ensemble,
+        student.n_rounds,
+        learning_rate=1.0,
+        stop_reason=COMPRESSED,
+        baseline=teacher.baseline,
     )
 
 

@@ -24,9 +24,10 @@ class SizePoint:
     divergence : float
         Mean divergence from the teacher; see :class:`Certificate`.
     agreement : float or None
-        Share of samples with the teacher's label; None for regression.
+        Share of samples with the teacher's label, or of pairs in the teacher's order; None for regression.
     loss : float or None
-        Mean loss on `y`: log-loss, half the squared error, or the deviance of counts. None without `y`.
+        Mean loss on `y`: log-loss, half the squared error, the deviance of counts, 1 - NDCG of queries, or the loss of
+        a survival model. None without `y`.
     """
 
     n_trees: int
@@ -42,7 +43,7 @@ class Compressed(Generic[Model_co]):
 
     Attributes
     ----------
-    model : SCBoostClassifier, SCBoostRegressor, XGBClassifier or XGBRegressor
+    model : SCBoostClassifier, SCBoostRegressor, SCBoostRanker, SCBoostSurvival, XGBClassifier or XGBRegressor
         The fitted small model.
     n_trees, n_leaves, n_bytes : int
         Its size: rounds (trees of each output), leaves of all trees, and bytes of the native model in UBJSON.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Teacher:
         The model's own loss, if it is one of scboost's.
     raw_encoded : callable or None
         The same as `raw` for encoded samples, if it is one of scboost's models of trees.
+    baseline : mapping of str to ndarray
+        What survival functions are computed from; empty for other models.
     """
 
     raw: Callable[[Any], Float64]
@@ -45,6 +47,17 @@ class Teacher:
     classes: npt.NDArray[Any] | None
     loss: Loss | None = None
     raw_encoded: Callable[[Float64], Float64] | None = None
+    baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def task(self) -> str:
+        """The task of the model's own loss: "ranking" and "survival" order samples; "regression" for all others."""
+        return "regression" if self.loss is None else self.loss.task
+
+    @property
+    def orders(self) -> bool:
+        """Whether raw scores order samples."""
+        return self.task in {"ranking", "survival"}
 
     def scores(self, samples: Samples) -> Float64:
         """Return raw scores of samples, of shape (K, n)."""
@@ -105,8 +118,11 @@ def _is_booster(model: object) -> bool:
 
 def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
     fitted.require_one_target("compress")
-    if fitted.loss.task != "regression":
-        raise ValueError(f"compress supports classification and regression; this is a model of {fitted.loss.task}.")
+    task = fitted.loss.task
+    if task not in {"regression", "ranking", "survival"}:
+        raise ValueError(
+            f"compress supports classification, regression, ranking and survival analysis; this is a model of {task}."
+        )
 
     def raw(X: Any) -> Float64:
         return np.asarray(fitted.raw_scores(X, n_threads), dtype=np.float64)
@@ -114,8 +130,9 @@ def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
     def raw_encoded(matrix: Float64) -> Float64:
         return np.asarray(fitted.ensemble.scores(matrix.astype(np.float32), n_threads), dtype=np.float64)
 
-    family = FAMILIES[_LINKS[fitted.loss.link.name]]()
-    return Teacher(raw, family, fitted.classes, fitted.loss, None if fitted.has_other_learners else raw_encoded)
+    family = FAMILIES[_LINKS[fitted.loss.link.name] if task == "regression" else "identity"]()
+    encoded = None if fitted.has_other_learners else raw_encoded
+    return Teacher(raw, family, fitted.classes, fitted.loss, encoded, fitted.baseline)
 
 
 def _from_classifier(predict_proba: Callable[[Any], Any], labels: npt.NDArray[Any]) -> Teacher:

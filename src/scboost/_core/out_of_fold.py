@@ -45,7 +45,7 @@ def out_of_fold_conformal(
     shift : ndarray of shape (n_outputs,)
         Shift of the raw scores, estimated out of fold.
     """
-    raw = [factor * added + start + shift[:, None] for start, added in _raw_scores(models, folds, weights)]
+    raw = [factor * added + start + shift[:, None] for start, added in raw_scores_by_fold(models, folds, weights)]
     scores = np.concatenate(raw, axis=1)
     if not np.isfinite(scores).all():
         return None
@@ -59,7 +59,9 @@ def out_of_fold_conformal(
     return _intervals(loss, scores, held_out.y, weight, fold)
 
 
-def _raw_scores(models: FoldModels, folds: Folds, weights: Weights | None) -> list[tuple[FloatArray, FloatArray]]:
+def raw_scores_by_fold(
+    models: FoldModels, folds: Folds, weights: Weights | None
+) -> list[tuple[FloatArray, FloatArray]]:
     """Return intercept and contribution of the trees to the held-out samples of each fold, of shape (n_outputs, m)."""
     scores: list[tuple[FloatArray, FloatArray]] = []
     parts = zip(models.trainings, models.held_out, models.contributions, folds, strict=True)

@@ -49,6 +49,25 @@ def cumulative_hazard(
     return times, np.cumsum(events / at_risk[np.searchsorted(time[order], times)])
 
 
+def kaplan_meier(bounds: FloatArray, sample_weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct event times, and Kaplan and Meier's estimate of the probability to survive each of them.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n, 2)
+        Observed or right-censored times.
+    sample_weight : ndarray of shape (n,), optional
+        Sample weights above 0.
+    """
+    time, event = bounds[:, 0], np.isfinite(bounds[:, 1])
+    w = np.ones(len(time)) if sample_weight is None else sample_weight
+    order = np.argsort(time, kind="stable")
+    at_risk = np.cumsum(w[order][::-1])[::-1]
+    times, place = np.unique(time[event], return_inverse=True)
+    events = np.bincount(place.reshape(-1), weights=w[event], minlength=len(times))
+    return times, np.cumprod(np.maximum(1 - events / at_risk[np.searchsorted(time[order], times)], 0.0))
+
+
 def baseline_of(
     loss: Loss, bounds: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
 ) -> dict[str, FloatArray]:
@@ -100,9 +119,23 @@ def out_of_fold_baseline(
         Factor of all trees.
     """
     found = out_of_fold_scores(samples, folds, models, factor) if loss.task == "survival" else None
-    if found is None or not np.isfinite(found[0].y[:, 1]).any():
+    return ({}, []) if found is None else baseline_and_shift(loss, found[0], found[1])
+
+
+def baseline_and_shift(loss: Loss, held_out: Samples, raw: FloatArray) -> tuple[dict[str, FloatArray], list[float]]:
+    """Return the baseline of a survival model, and the shift of its scores; see :func:`out_of_fold_baseline`.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    held_out : Samples
+        Samples that the scores were not fitted to.
+    raw : ndarray of shape (1, n)
+        Their raw scores.
+    """
+    if not np.isfinite(held_out.y[:, 1]).any():
         return {}, []
-    held_out, raw = found
     if isinstance(loss, AFTLoss):
         shift, scale = location_and_scale(type(loss), held_out.y, held_out.weight, raw[0])
         return {"time": event_times(held_out.y), "scale": np.array([scale])}, [shift]

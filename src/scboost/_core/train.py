@@ -12,12 +12,12 @@ from scboost._arrays import FloatArray, IntArray
 from scboost._core import autotune
 from scboost._core.conformal import Conformal
 from scboost._core.distributions import out_of_fold_correction
-from scboost._core.out_of_fold import out_of_fold_conformal
+from scboost._core.out_of_fold import out_of_fold_conformal, raw_scores_by_fold
 from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
 from scboost._core.spec import FitSpec, RoundSelection
 from scboost._core.stopping import StopReason
-from scboost._core.survival import out_of_fold_baseline
+from scboost._core.survival import baseline_and_shift, out_of_fold_baseline
 from scboost._core.training import Training, validation_column
 from scboost._core.tree_weights import out_of_fold_scale, out_of_fold_shift, weigh_ensemble, weigh_folds
 from scboost._core.weighting import Weights
@@ -191,16 +191,24 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
                 raise
             models.trainings[0].interrupt()  # their rounds are finished
     log = _selection_log(models, spec) if spec.selection is not None else {}
+    weighted: list[FloatArray] = []  # raw scores of held-out samples, for the baseline of a survival model
+    if spec.loss.task == "survival" and weights is not None:
+        weighted = [start + added for start, added in raw_scores_by_fold(models, folds, weights)]
     if only_folds:
         conformal = _conformal(spec, samples, folds, models, weights, context)
         training = _averaged(models.trainings, weights, options)
         training.conformal = conformal
+        _set_baseline(training, spec, samples, folds, weighted)
         return Trained(training, training.ensemble.n_rounds, weights, log)
     training, n_rounds = _train_on_all(spec, samples, folds, models, weights, validation.engine(options), context)
     if keeps_folds:
+        if weighted and training.scale and not training.interrupted:
+            parts = zip(raw_scores_by_fold(models, folds, None), weighted, strict=True)
+            weighted = [(start + training.scale[0] * added + other) / 2 for (start, added), other in parts]
         training = _joined(training, _averaged(models.trainings, weights, options))
     elif weights is not None and not training.interrupted:
         _apply_weights(training.ensemble, weights, models.n_rounds, n_rounds)
+    _set_baseline(training, spec, samples, folds, weighted)
     return Trained(training, training.ensemble.n_rounds, weights, log)
 
 
@@ -259,9 +267,10 @@ def _train_on_all(
             run.training.scale, run.training.shift = out_of_fold_correction(samples, folds, models, spec.loss)
         elif selection is not None and (keeps_folds or weights is None):
             run.training.scale = out_of_fold_scale(samples, folds, models, spec.loss, communicator)
-            run.training.baseline, run.training.shift = out_of_fold_baseline(
-                samples, folds, models, spec.loss, run.training.scale[0]
-            )
+            if weights is None:
+                run.training.baseline, run.training.shift = out_of_fold_baseline(
+                    samples, folds, models, spec.loss, run.training.scale[0]
+                )
         run.training.conformal = _conformal(spec, samples, folds, models, weights, context, run.training)
     return _grow(spec, run, n_rounds, "scboost, all samples", context), n_rounds
 
@@ -317,6 +326,16 @@ def _apply_weights(ensemble: Ensemble, weights: Weights, n_selected: int, n_roun
     stretched = np.interp(positions, np.arange(n_selected), weights.weights)
     factors = stretched[: ensemble.n_rounds, None]
     ensemble.reweight(ensemble.weights * factors, ensemble.intercept + weights.intercept)
+
+
+def _set_baseline(training: Training, spec: FitSpec, samples: Samples, folds: Folds, raw: list[FloatArray]) -> None:
+    """Estimate the baseline of a survival model with weighted trees from its out-of-fold raw scores, fold by fold."""
+    if not raw:
+        return
+    held_out = samples.targets(np.concatenate([indices for _, indices in folds]))
+    training.baseline, shift = baseline_and_shift(spec.loss, held_out, np.concatenate(raw, axis=1))
+    if shift:
+        training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + shift)
 
 
 def _averaged(trainings: list[Training], weights: Weights | None, options: TreeOptions) -> Training:

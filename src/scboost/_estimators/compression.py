@@ -16,15 +16,24 @@ from scboost._compress.result import Compressed
 from scboost._core.losses import PoissonLoss
 from scboost._estimators.classifier import SCBoostClassifier
 from scboost._estimators.parameters import thread_count
+from scboost._estimators.ranker import SCBoostRanker
 from scboost._estimators.regressor import SCBoostRegressor
+from scboost._estimators.survival import SCBoostSurvival
+from scboost._estimators.survival_target import time_bounds
 from scboost._model.fitted import FittedModel
 from scboost.diagnostics._frontier import COMPRESS, register_frontier_method
 
 if TYPE_CHECKING:
     import xgboost
 
+Compressible = SCBoostClassifier | SCBoostRegressor | SCBoostRanker | SCBoostSurvival
+
 _LEAVES = 64
-_LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")
+_LOSS_PARAMETERS = {
+    SCBoostRegressor: ("loss", "quantile", "expectile", "tweedie_power", "huber_delta"),
+    SCBoostRanker: ("loss", "truncation"),
+    SCBoostSurvival: ("loss", "ties", "aft_distribution", "aft_scale"),
+}
 
 register_frontier_method(COMPRESS, compressed_margins)
 
@@ -45,10 +54,12 @@ def compress(
     X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
     n_synthetic: int | Literal["auto"] = "auto",
     link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    qid: Any = None,
+    qid_certify: Any = None,
     library: Literal["scboost"] = "scboost",
     n_jobs: int | None = None,
     random_state: Any = None,
-) -> Compressed[SCBoostClassifier | SCBoostRegressor]: ...
+) -> Compressed[Compressible]: ...
 @overload
 def compress(
     model: object,
@@ -65,6 +76,8 @@ def compress(
     X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
     n_synthetic: int | Literal["auto"] = "auto",
     link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    qid: Any = None,
+    qid_certify: Any = None,
     library: Literal["xgboost"],
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -84,6 +97,8 @@ def compress(
     X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
     n_synthetic: int | Literal["auto"] = "auto",
     link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    qid: Any = None,
+    qid_certify: Any = None,
     library: Literal["scboost", "xgboost"] = "scboost",
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -103,7 +118,8 @@ def compress(
     X : array or table of shape (n_samples, n_features)
         Samples as expected by the model, such as its training set. Labels are not needed.
     y : array-like of shape (n_samples,), optional
-        Labels or targets. Used to report losses, not for fitting.
+        Labels or targets. Used to report losses, not for fitting. Survival times in one of the formats of
+        :class:`SCBoostSurvival`; relevances of a ranking, with `qid`.
     max_trees : int, default=20
         Maximum number of trees; per class if there are more than two classes.
     max_leaves : int, default=64
@@ -128,6 +144,9 @@ def compress(
     link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
         How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").
+    qid, qid_certify : array-like of shape (n_samples,), optional
+        Queries of X and X_certify, if the model is a :class:`SCBoostRanker`. The certificate then refers to pairs of
+        documents of the same query, and whole queries are held out; without, to pairs of any two documents.
     library : {"scboost", "xgboost"}, default="scboost"
         Whether ``model`` of the result is one of scboost's estimators, or an ``XGBClassifier`` or ``XGBRegressor``.
     n_jobs : int or None, default=None
@@ -155,6 +174,9 @@ def compress(
     """
     if library not in {"scboost", "xgboost"}:
         raise ValueError(f"library={library!r} must be 'scboost' or 'xgboost'.")
+    if isinstance(model, SCBoostSurvival):
+        y = None if y is None else time_bounds(y, len(y), "y")
+        y_certify = None if y_certify is None else time_bounds(y_certify, len(y_certify), "y_certify")
     options = Options(
         max_trees,
         max_leaves,
@@ -166,6 +188,8 @@ def compress(
         X_synthetic,
         n_synthetic,
         link,
+        qid,
+        qid_certify,
     )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     found = compress_model(model, X, y, options, seed, thread_count(n_jobs)).result
@@ -174,26 +198,26 @@ def compress(
     return replace(found, model=small.to_xgboost() if library == "xgboost" else small)
 
 
-def _estimator(
-    teacher: object, found: Compressed[FittedModel], params: dict[str, Any]
-) -> SCBoostClassifier | SCBoostRegressor:
-    """Return the estimator of a compressed model; a regressor keeps the loss of the teacher."""
+def _estimator(teacher: object, found: Compressed[FittedModel], params: dict[str, Any]) -> Compressible:
+    """Return the estimator of a compressed model, which keeps the loss of a teacher of scboost's."""
     model = found.model
     shape: dict[str, Any] = {"n_estimators": found.n_trees, "max_leaves": found.max_leaves, "max_depth": None}
     if model.classes is not None:
         return SCBoostClassifier(**shape, **params).__with_fitted_model__(model)
-    loss: dict[str, Any] = {"loss": "poisson" if isinstance(model.loss, PoissonLoss) else "squared_error"}
-    if isinstance(teacher, SCBoostRegressor):
-        loss = {name: getattr(teacher, name) for name in _LOSS_PARAMETERS}
-    return SCBoostRegressor(**loss, **shape, **params).__with_fitted_model__(model)
+    for cls, names in _LOSS_PARAMETERS.items():
+        if isinstance(teacher, cls):
+            own = {name: getattr(teacher, name) for name in names}
+            return cls(**own, **shape, **params).__with_fitted_model__(model)
+    loss: Any = "poisson" if isinstance(model.loss, PoissonLoss) else "squared_error"
+    return SCBoostRegressor(loss=loss, **shape, **params).__with_fitted_model__(model)
 
 
-def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_trees: int) -> FittedModel:
+def compressed(estimator: Compressible, X: Any, max_trees: int) -> FittedModel:
     """Return the compressed model of a fitted estimator, for the parameter ``max_trees``.
 
     Parameters
     ----------
-    estimator : SCBoostClassifier or SCBoostRegressor
+    estimator : SCBoostClassifier, SCBoostRegressor, SCBoostRanker or SCBoostSurvival
         Fitted; ``max_leaves`` limits the leaves of the compressed trees, to 64 if it is not a number.
     X : array, sparse matrix or table
         Training set.

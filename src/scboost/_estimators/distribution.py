@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, NoReturn, cast, get_args
 
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
@@ -41,6 +41,12 @@ _LOSSES: dict[str, type[DistributionLoss]] = {
     "negative_binomial": NegativeBinomialLoss,
 }
 _DF = 5.0
+# Why some options are refused.
+_NOT_CONVEX = (
+    "the negative log-likelihood is not convex in location and scale jointly, so that learned weights would have no "
+    "certified optimum"
+)
+_NO_FIDELITY = "location and scale are raw scores in different units, so that errors of the two cannot be compared"
 
 
 @documented
@@ -54,8 +60,9 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):
     the spread of samples that it was trained on.
 
     Use :class:`SCBoostRegressor` and its ``predict_interval`` if you need intervals with a coverage that does not
-    depend on the family of distributions. Weighted trees (``weighting``, ``preset="best"``), monotone constraints,
-    compression, batches and clusters are not supported yet.
+    depend on the family of distributions. Tree weights (``weighting``, ``preset="best"``) are not supported, because
+    the negative log-likelihood is not convex in both parameters jointly; neither is compression, because their raw
+    scores have no common unit. Monotone constraints, batches and clusters are not supported yet.
 
     Parameters
     ----------
@@ -159,6 +166,9 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):
             "monotone_constraints": (p.monotone_constraints is not None, "None: it would also constrain the scale"),
             "leaf_rule": (p.leaf_rule == "mean", "'newton': parameters have gradients in different units"),
             "init": (p.init == "zero", "'prior': a scale of 1 may be far from that of y"),
+            "weighting": (p.weighting is not None, f"None: {_NOT_CONVEX}"),
+            "preset": (p.preset == "best", f"'default', because 'best' weights trees: {_NOT_CONVEX}"),
+            "max_trees": (p.max_trees is not None, f"None: {_NO_FIDELITY}"),
         }
         for name, (found, fix) in problems.items():
             if found:
@@ -195,6 +205,17 @@ class SCBoostDistribution(RegressorMixin, RestrictedSCBoost):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.distribution not in ("normal", "student")
         return tags
+
+    def compress(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> NoReturn:
+        """Raise ValueError: the two raw scores have no common unit of fidelity.
+
+        Parameters
+        ----------
+        X, y, **options
+            Ignored.
+        """
+        del X, y, options
+        raise ValueError(f"SCBoostDistribution does not support compress: {_NO_FIDELITY}.")
 
     # --- predictions ---------------------------------------------------------------------------------------------
 

@@ -169,7 +169,9 @@ def make_estimator(model: FittedModel, parameters: dict[str, Any]) -> Estimator:
     unknown = sorted(set(parameters) - set(known))
     require(not unknown, f"unknown parameters {unknown!r:.80}")
     if "loss" in known:
-        parameters.setdefault("loss", model.loss)  # an object, which is not stored with the parameters
+        # An object is not stored with the parameters, and neither are the defaults of a compressed model.
+        named = model.loss.task in {"ranking", "survival"}
+        parameters.setdefault("loss", known["loss"] if named else model.loss)
     estimator.set_params(**parameters)
     estimator.__check_parameters__()
     require(estimator.n_jobs is None or abs(estimator.n_jobs) < 2**31, f"n_jobs is {estimator.n_jobs}")

@@ -41,7 +41,9 @@ class SCBoostRanker(RestrictedSCBoost):
     Cross-validation and validation splits never divide a query. The number of rounds is selected by cross-validation on
     the loss; for ``loss="lambdarank"``, on NDCG itself.
 
-    Weighted trees (``weighting``, ``preset="best"``), compression, batches and clusters are not supported yet.
+    Tree weights (``weighting``, ``preset="best"``) minimize the loss of held-out queries. LambdaRank is not the
+    gradient of a convex loss: for ``loss="lambdarank"``, the weights minimize the logistic loss of its pairs, each
+    weighted by its change of NDCG in the unweighted model. Batches and clusters are not supported yet.
 
     Parameters
     ----------

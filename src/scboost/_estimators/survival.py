@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from scboost._arrays import ArrayLike, Float64Array
+from scboost._arrays import ArrayLike, Float64Array, FloatArray
 from scboost._core.aft_scale import with_scale_given_features
 from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.losses import (
@@ -37,6 +37,9 @@ from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost._runtime.context import Context
 
+if TYPE_CHECKING:
+    from scboost.diagnostics.sections.tasks import SurvivalTarget
+
 _AFT: dict[str, type[AFTLoss]] = {"normal": NormalAFTLoss, "logistic": LogisticAFTLoss, "extreme": ExtremeAFTLoss}
 
 
@@ -53,7 +56,7 @@ class SCBoostSurvival(RestrictedSCBoost):
     - for ``loss="aft"``, an array of shape (n_samples, 2) with lower and upper bounds of the times: equal bounds denote
       an observed event, an infinite upper bound a right-censored time, and a lower bound of 0 a left-censored one.
 
-    Weighted trees (``weighting``, ``preset="best"``), compression, batches and clusters are not supported yet.
+    Batches and clusters are not supported yet.
 
     Parameters
     ----------
@@ -346,6 +349,16 @@ class SCBoostSurvival(RestrictedSCBoost):
         if np.isnan(value):
             raise ValueError(f"y has no pair of {len(raw)} samples of which one is known to have the earlier event.")
         return value
+
+    def __survival_target__(self, y: ArrayLike, n_samples: int) -> SurvivalTarget:
+        from scboost.diagnostics.sections.tasks import SurvivalTarget
+
+        loss, baseline = self._fitted.loss, self._baseline()
+
+        def survival(raw: FloatArray, times: FloatArray) -> FloatArray:
+            return np.exp(-cumulative_hazards(loss, raw[None], baseline, times))
+
+        return SurvivalTarget(time_bounds(y, n_samples, "y"), 1 if self.loss == "cox" else -1, survival)
 
     def staged_predict(self, X: ArrayLike) -> Iterator[Float64Array]:
         """Yield the predictions after each boosting round.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from scboost import compress
-from scboost.cli.console import add_model_and_data, say
-from scboost.cli.models import columns_of, read_model, require_labels_or_values, target_of, target_values, with_target
+from scboost.cli.console import add_model_and_data, add_task_columns, say
+from scboost.cli.models import columns_of, read_model, require_compressible
 from scboost.cli.output import MODEL_ENDINGS, check_output
+from scboost.cli.roles import Roles, read_with_target
 from scboost.cli.tables import Source, TextFormat
 
 SUMMARY = "make a model of a few new trees that predicts nearly the same"
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--certify", metavar="DATA", help="table of samples that the model does not know, with targets, for the bounds"
     )
     parser.add_argument("--target", metavar="COLUMN", help="target column (default: that of the training table)")
+    add_task_columns(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="compressed model, .json or .ubj")
 
@@ -39,16 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Compress a model and print its certificate."""
     check_output(arguments.output, [arguments.model, arguments.data], MODEL_ENDINGS)
     model = read_model(arguments.model, arguments.data, arguments.threads)
-    require_labels_or_values(model, arguments)
+    require_compressible(model, arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
     columns, kinds = columns_of(model, source)
-    X_certify = y_certify = None
+    X_certify = y_certify = qid_certify = None
     if arguments.certify is not None:
-        fresh = Source(arguments.certify, TextFormat.of(arguments))
-        target = target_of(model, arguments)
-        table = fresh.read([*columns, target], with_target(model, kinds, target, None))
-        X_certify = table.select(columns)
-        y_certify = target_values(model, fresh, target, table.column(target), fresh.first_row)
+        roles = Roles.of_one_target(model, arguments)
+        X_certify, y_certify, qid_certify = read_with_target(model, arguments.certify, roles, TextFormat.of(arguments))
     small = compress(
         model,
         source.read(columns, kinds),
@@ -57,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         max_bytes="auto" if arguments.max_bytes is None else arguments.max_bytes,
         X_certify=X_certify,
         y_certify=y_certify,
+        qid_certify=qid_certify,
         n_jobs=arguments.threads,
         random_state=arguments.seed,
     )

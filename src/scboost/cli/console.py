@@ -129,9 +129,15 @@ def add_roles(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help=f"target column {default}; repeat it for a model of several targets",
     )
+    add_task_columns(parser)
+    parser.add_argument("--weight", metavar="COLUMN", help="column of sample weights")
+
+
+def add_task_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the columns of survival models and rankings besides the target."""
+    default = "(default: that of the training table)"
     parser.add_argument("--event", metavar="COLUMN", help=f"survival: column of event indicators {default}")
     parser.add_argument("--group", metavar="COLUMN", help=f"ranking: column of queries {default}")
-    parser.add_argument("--weight", metavar="COLUMN", help="column of sample weights")
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:

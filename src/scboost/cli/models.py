@@ -122,13 +122,24 @@ class UnseenCategories:
                 )
 
 
-def require_labels_or_values(model: Model, arguments: argparse.Namespace, *, distributions: bool = False) -> None:
+def require_labels_or_values(model: Model, arguments: argparse.Namespace) -> None:
     """Refuse a model whose target is not one column of class labels or values, before any table is read."""
     command = f"scboost {arguments.command}"
-    supported = isinstance(model, SCBoostClassifier | SCBoostRegressor)
-    if not supported and not (distributions and isinstance(model, SCBoostDistribution)):
-        also = ", regression and distributions" if distributions else " and regression"
-        raise DataError(f"{arguments.model} is a {type(model).__name__}: {command} supports classification{also}")
+    if not isinstance(model, SCBoostClassifier | SCBoostRegressor):
+        raise DataError(
+            f"{arguments.model} is a {type(model).__name__}: {command} supports classification and regression"
+        )
+    model.__fitted_model__().require_one_target(command)
+
+
+def require_compressible(model: Model, arguments: argparse.Namespace) -> None:
+    """Refuse a model that cannot be compressed, before any table is read."""
+    command = f"scboost {arguments.command}"
+    if isinstance(model, SCBoostDistribution):
+        raise DataError(
+            f"{arguments.model} is a SCBoostDistribution: {command} supports classification, regression, ranking and "
+            "survival analysis"
+        )
     model.__fitted_model__().require_one_target(command)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost import SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
-from scboost.cli.models import Model, check_no_missing, label_text, target_values
-from scboost.cli.tables import DataError, Kinds, Source
+from scboost.cli.models import Model, check_no_missing, columns_of, has_text_labels, label_text, target_values
+from scboost.cli.tables import DataError, Kinds, Source, TextFormat
 
 ESTIMATORS: dict[str, type[Model]] = {
     "classification": SCBoostClassifier,
@@ -113,6 +113,12 @@ class Roles:
             )
         return cls(task, targets, others.get("event"), others.get("group"), arguments.weight)
 
+    @classmethod
+    def of_one_target(cls, model: Model, arguments: argparse.Namespace) -> Roles:
+        """Return the same for a command whose ``--target`` names one column, and that takes no weights."""
+        given = {**vars(arguments), "target": [arguments.target] if arguments.target else None, "weight": None}
+        return cls.of_model(model, argparse.Namespace(**given))
+
     @property
     def columns(self) -> list[str]:
         """All columns, in the order in which they are read."""
@@ -155,6 +161,20 @@ class Roles:
     def weights(self, table: Any) -> npt.NDArray[Any] | None:
         """Return the sample weights; None if there are none."""
         return None if self.weight is None else np.asarray(table.column(self.weight).to_numpy())
+
+
+def read_with_target(
+    model: Model, path: str, roles: Roles, text: TextFormat
+) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """Read features, targets and queries of a table; no queries if the model is not a ranking."""
+    source = Source(path, text)
+    columns, kinds = columns_of(model, source)
+    has_text = has_text_labels(model)
+    kinds = roles.kinds(kinds, text_target=has_text)
+    kinds = kinds if has_text else kinds.with_numeric(roles.targets)
+    table = source.read([*columns, *roles.columns], kinds)
+    first = source.first_row
+    return table.select(columns), roles.evaluated(model, source, table, first), roles.queries(source, table, first)
 
 
 def several(table: Any, targets: Sequence[str]) -> npt.NDArray[np.float64]:

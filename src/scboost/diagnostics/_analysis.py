@@ -28,6 +28,7 @@ from scboost.diagnostics.sections.errors import Errors, find_errors
 from scboost.diagnostics.sections.explanations import Explanation, choose_samples, explain
 from scboost.diagnostics.sections.fitting import Fitting, describe_fit
 from scboost.diagnostics.sections.residuals import Residuals, evaluate_residuals
+from scboost.diagnostics.sections.tasks import TaskResult, TaskTarget, check_queries, is_task, task_target
 from scboost.diagnostics.sections.uncertainty import Uncertainty, evaluate_uncertainty
 
 MAX_SAMPLES = 20_000
@@ -101,6 +102,8 @@ class Analysis:
     cost : Cost
     comparison : Comparison or None
         None without a second model.
+    task : TaskResult or None
+        Scores of a ranking or survival model, which are also in ``scores``; None for others and without y.
     constant_trees : list of int
         Indices of trees that predict the same for every sample, or have weight zero.
     """
@@ -128,6 +131,7 @@ class Analysis:
     cost: Cost
     comparison: Comparison | None
     constant_trees: list[int]
+    task: TaskResult | None = None
 
     @property
     def majority_share(self) -> float:
@@ -144,6 +148,8 @@ class Options:
     compare: object = None
     measure_speed: bool = True
     seed: int = 0
+    qid: Any = None
+    qid_train: Any = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,13 @@ class _Evaluated:
     rows: IntArray
     trees: TreeMatrix
     predictions: Predictions | None
+    task: TaskTarget | None = None
+
+    def scores(self, seed: int) -> list[Score]:
+        """Return the scores; none without targets."""
+        if self.task is not None:
+            return self.task.evaluate(self.trees.margin(), seed).scores
+        return [] if self.predictions is None else compute_scores(self.predictions, seed)
 
 
 def analyze(
@@ -164,16 +177,27 @@ def analyze(
     reader = subject.reader
     X = subject.check(X)
     n_given = int(X.shape[0])
-    target = None if y is None else _checked_target(y, n_given, reader.task)
+    check_queries(reader.task, y, options.qid)
+    check_queries(reader.task, y_train, options.qid_train)
+    of_task = is_task(reader.task) and y is not None
+    if of_task and options.compare is not None:
+        raise ValueError(f"compare supports classification and regression; this is a model for {reader.task}.")
+    target = None if y is None or of_task else check_length(y, n_given)
     rng = np.random.default_rng(seed)
     size = max(1, min(MAX_SAMPLES, _MAX_VALUES // len(reader.column_weights)))
-    here = _evaluate(subject, X, target, size, rng)
+    task = task_target(subject.ensemble, reader.task, y, options.qid, n_given) if of_task else None
+    here = _evaluate(subject, X, target, size, rng, task)
     training = None
     if X_train is not None:
         X_train = subject.check(X_train)
-        known = None if y_train is None or target is None else check_length(y_train, X_train.shape[0])
-        training = _evaluate(subject, X_train, known, size, rng)
+        n_train = int(X_train.shape[0])
+        known = None if y_train is None or target is None else check_length(y_train, n_train)
+        task = None
+        if of_task and y_train is not None:
+            task = task_target(subject.ensemble, reader.task, y_train, options.qid_train, n_train)
+        training = _evaluate(subject, X_train, known, size, rng, task)
     predictions, trees = here.predictions, here.trees
+    result = None if here.task is None else here.task.evaluate(trees.margin(), seed)
     comparable = None if target is None or not trees.on_target_scale else target[here.rows]
     name = type(subject.ensemble).__name__ if options.name is None else options.name
     redundancy = make_report(matrix_statistics(trees, comparable), name)
@@ -191,11 +215,15 @@ def analyze(
         n_samples=len(here.rows),
         n_samples_given=n_given,
         redundancy=redundancy,
-        scores=[] if predictions is None else compute_scores(predictions, seed),
-        training_scores=(
-            [] if training is None or training.predictions is None else compute_scores(training.predictions, seed)
+        scores=here.scores(seed) if result is None else result.scores,
+        training_scores=[] if training is None else training.scores(seed),
+        baseline_scores=(
+            baseline_scores(predictions, len(counts), y_codes, seed)
+            if predictions is not None
+            else []
+            if result is None
+            else result.baseline_scores
         ),
-        baseline_scores=[] if predictions is None else baseline_scores(predictions, len(counts), y_codes, seed),
         class_counts=counts,
         data=summarize_data(here.X, detail.names, None if training is None else training.X),
         classification=classification,
@@ -216,29 +244,30 @@ def analyze(
         cost=measure_cost(model, here.X, measure_speed=options.measure_speed),
         comparison=_compare(subject, here, options),
         constant_trees=_constant_trees(trees),
+        task=result,
     )
 
 
-def _checked_target(y: ArrayLike, n: int, task: str) -> npt.NDArray[Any]:
-    """Return y as an array of shape (n,); refuse tasks whose scores are not those of labels or values."""
-    if task in {"ranking", "survival"}:
-        score = "NDCG of a ranking" if task == "ranking" else "concordance of a survival model"
-        raise ValueError(
-            f"report supports y for classification, regression and distributional regression; this is a model for "
-            f"{task}. Call report(model, X) without y to see features, trees and redundancy; model.score returns the "
-            f"{score}."
-        )
-    return check_length(y, n)
-
-
-def _evaluate(subject: Subject, X: Any, y: npt.NDArray[Any] | None, size: int, rng: np.random.Generator) -> _Evaluated:
-    """Predict at most ``size`` samples, in their order."""
+def _evaluate(
+    subject: Subject,
+    X: Any,
+    y: npt.NDArray[Any] | None,
+    size: int,
+    rng: np.random.Generator,
+    task: TaskTarget | None = None,
+) -> _Evaluated:
+    """Predict at most ``size`` samples, in their order; of a ranking, those of whole queries."""
     n = int(X.shape[0])
-    rows = np.arange(n) if n <= size else np.sort(rng.choice(n, size, replace=False))
-    X = X if n <= size else take_samples(X, rows)
+    rows: IntArray
+    if task is None:
+        rows = np.arange(n) if n <= size else np.sort(rng.choice(n, size, replace=False))
+    else:
+        rows = task.choose(size, rng)
+        task = task.take(rows)
+    X = X if len(rows) == n else take_samples(X, rows)
     trees = subject.reader.matrix(subject.transform(X), np.float32, BLOCK_SIZE)
     predictions = None if y is None else subject.predictions(X, y[rows], trees.margin())
-    return _Evaluated(X, rows, trees, predictions)
+    return _Evaluated(X, rows, trees, predictions, task)
 
 
 def _staged_input(samples: _Evaluated) -> tuple[TreeMatrix, Predictions] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,10 @@ from scboost._arrays import ArrayLike, FloatArray
 from scboost.diagnostics import _measures as measures
 from scboost.diagnostics import _redundancy_text as text
 from scboost.diagnostics._registry import read_ensemble
-from scboost.diagnostics._statistics import Statistics, collect_statistics, combine
+from scboost.diagnostics._statistics import Statistics, collect_statistics, combine, matrix_statistics
 from scboost.diagnostics._target import score
+from scboost.diagnostics._tree_matrix import BLOCK_SIZE, TreeMatrix
+from scboost.diagnostics.sections.tasks import TaskTarget, check_queries, is_task, task_target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +50,7 @@ class RedundancyReport:
     truncation : ndarray of shape (T,) or None
         Score of the first 1 .. T trees; None without y.
     score_name : str
-        "accuracy" or "R2".
+        "accuracy", "R2", "NDCG" or "concordance".
     """
 
     library: str
@@ -122,7 +124,7 @@ class RedundancyReport:
 
 
 def redundancy_report(
-    model: object, X: Any, y: ArrayLike | None = None, *, name: str | None = None
+    model: object, X: Any, y: ArrayLike | None = None, *, name: str | None = None, qid: ArrayLike | None = None
 ) -> RedundancyReport:
     """Measure the redundancy of the trees of a fitted ensemble.
 
@@ -138,9 +140,13 @@ def redundancy_report(
     X : array-like or table of shape (n_samples, n_features), or iterator
         An iterator, such as a generator, yields batches X, or pairs (X, y); the data need not fit in memory.
     y : array-like of shape (n_samples,), optional
-        Class labels or real targets; adds the measures that need errors. A single class is allowed.
+        Class labels or real targets; adds the measures that need errors. A single class is allowed. For a ranking,
+        relevances (with ``qid``), and for a :class:`SCBoostSurvival`, survival times: these add the score of the model,
+        NDCG or concordance, and that of its first trees; X is held in memory.
     name : str, optional
         Name of the model in texts and legends; its class name by default.
+    qid : array-like of shape (n_samples,), optional
+        Queries of the documents of a ranking.
 
     Returns
     -------
@@ -165,16 +171,30 @@ def redundancy_report(
     >>> report.n_trees, 1 <= report.effective_rank <= 20
     (20, True)
     """
-    ensemble = read_ensemble(model)
+    ensemble, title = read_ensemble(model), type(model).__name__ if name is None else name
+    check_queries(ensemble.task, y, qid)
     if isinstance(X, Iterator):
         if y is not None:
             raise ValueError("y cannot be given with an iterator X; let the iterator yield pairs (X, y).")
         statistics = combine(collect_statistics(ensemble, *_pair(batch)) for batch in X)
+    elif is_task(ensemble.task) and y is not None:
+        X = ensemble.check(X)
+        target = task_target(model, ensemble.task, y, qid, int(X.shape[0]))
+        trees = ensemble.matrix(X, np.float32, BLOCK_SIZE)
+        report = _with_scores(make_report(matrix_statistics(trees), title), trees, target)
+        warn_if_few_samples(report)
+        return report
     else:
         statistics = collect_statistics(ensemble, X, y)
-    report = make_report(statistics, type(model).__name__ if name is None else name)
+    report = make_report(statistics, title)
     warn_if_few_samples(report)
     return report
+
+
+def _with_scores(report: RedundancyReport, trees: TreeMatrix, target: TaskTarget) -> RedundancyReport:
+    """Add the scores of the first 1 .. T trees of a ranking or survival model."""
+    path = np.array([target.score(F) for F in trees.staged_margins(np.arange(1, trees.n_trees + 1))])
+    return replace(report, truncation=path, ensemble_score=float(path[-1]), score_name=target.score_name)
 
 
 def _pair(batch: Any) -> tuple[Any, Any]:

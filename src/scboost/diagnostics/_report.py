@@ -100,6 +100,8 @@ def report(
     name: str | None = None,
     measure_speed: bool = True,
     random_state: int = 0,
+    qid: ArrayLike | None = None,
+    qid_train: ArrayLike | None = None,
 ) -> Report:
     """Evaluate a fitted tree ensemble and describe it in an HTML report.
 
@@ -117,8 +119,10 @@ def report(
     X : array-like or table of shape (n_samples, n_features)
         Held-out samples, many more than trees. More than 20,000 samples are subsampled.
     y : array-like of shape (n_samples,), optional
-        Class labels or values. Without y, only results that need no targets are shown. Relevances of a ranking and
-        survival times are not supported: leave y out.
+        Class labels or values. Without y, only results that need no targets are shown. For a ranking, relevances, with
+        ``qid``; for a :class:`SCBoostSurvival`, times in one of its formats. Reports of these show their scores (NDCG,
+        MAP and MRR; concordance, integrated Brier score and calibration at the median time) and everything else that
+        needs no errors of single samples.
     X_train, y_train : array-like, optional
         Training samples, to compare their scores and to find features whose distribution has changed.
     compare : object, optional
@@ -129,6 +133,8 @@ def report(
         Whether to measure the time of predictions. Without it, reports of the same model and data are identical.
     random_state : int, default=0
         Seed of the bootstrap, of the split for pruning and of the permutations.
+    qid, qid_train : array-like of shape (n_samples,), optional
+        Queries of the documents in X and X_train, for rankings. Queries are resampled as a whole.
 
     Returns
     -------
@@ -148,5 +154,7 @@ def report(
     """
     from scboost.diagnostics._analysis import Options, analyze
 
-    options = Options(name=name, compare=compare, measure_speed=measure_speed, seed=random_state)
+    options = Options(
+        name=name, compare=compare, measure_speed=measure_speed, seed=random_state, qid=qid, qid_train=qid_train
+    )
     return Report(analyze(model, X, y, X_train, y_train, options))

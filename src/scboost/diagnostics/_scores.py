@@ -36,11 +36,21 @@ class Score:
     higher_is_better: bool
 
 
-class _Metric(NamedTuple):
+class Metric(NamedTuple):
+    """A score as a function of weights.
+
+    Attributes
+    ----------
+    name, meaning, higher_is_better
+        As in :class:`Score`.
+    compute : callable
+        Returns the score for weights of shape (n,): of samples, or of other units that are drawn independently.
+    """
+
     name: str
     meaning: str
     higher_is_better: bool
-    compute: Callable[[FloatArray], float]  # from sample weights
+    compute: Callable[[FloatArray], float]
 
 
 def compute_scores(predictions: Predictions, seed: int, resamples: int = _RESAMPLES) -> list[Score]:
@@ -59,9 +69,13 @@ def compute_scores(predictions: Predictions, seed: int, resamples: int = _RESAMP
     list of Score
         The primary score first.
     """
-    metrics = _metrics(predictions)
-    resampled = _resampled(metrics, len(predictions.target), seed, resamples)
-    return [_score(metric, values, len(predictions.target)) for metric, values in zip(metrics, resampled, strict=True)]
+    return scores_of(_metrics(predictions), len(predictions.target), seed, resamples)
+
+
+def scores_of(metrics: list[Metric], n: int, seed: int, resamples: int) -> list[Score]:
+    """Return the scores of n units, with 95 % bootstrap confidence intervals; see :func:`compute_scores`."""
+    resampled = _resampled(metrics, n, seed, resamples)
+    return [_score(metric, values, n) for metric, values in zip(metrics, resampled, strict=True)]
 
 
 def score_differences(a: Predictions, b: Predictions, seed: int) -> list[tuple[Score, Score, float, float]]:
@@ -94,11 +108,11 @@ def score_differences(a: Predictions, b: Predictions, seed: int) -> list[tuple[S
     return found
 
 
-def _metrics(predictions: Predictions) -> list[_Metric]:
+def _metrics(predictions: Predictions) -> list[Metric]:
     return _classification(predictions) if predictions.is_classifier else _regression(predictions)
 
 
-def _resampled(metrics: list[_Metric], n: int, seed: int, resamples: int) -> FloatArray:
+def _resampled(metrics: list[Metric], n: int, seed: int, resamples: int) -> FloatArray:
     """Return the values of the metrics on resamples, of shape (n_metrics, n_resamples)."""
     rng = np.random.default_rng(seed)
     resampled = np.empty((resamples, len(metrics)))
@@ -108,7 +122,7 @@ def _resampled(metrics: list[_Metric], n: int, seed: int, resamples: int) -> Flo
     return resampled.T
 
 
-def _score(metric: _Metric, resampled: FloatArray, n: int) -> Score:
+def _score(metric: Metric, resampled: FloatArray, n: int) -> Score:
     low, high = _interval(resampled)
     return Score(metric.name, metric.meaning, metric.compute(np.ones(n)), low, high, metric.higher_is_better)
 
@@ -123,17 +137,17 @@ def _mean(values: FloatArray) -> Callable[[FloatArray], float]:
     return lambda weight: float(weight @ values / weight.sum())
 
 
-def _classification(predictions: Predictions) -> list[_Metric]:
-    metrics: list[_Metric] = []
+def _classification(predictions: Predictions) -> list[Metric]:
+    metrics: list[Metric] = []
     if predictions.probability is not None:
         loss = _mean(predictions.pointwise_loss())
-        metrics.append(_Metric("log-loss", "mean negative log-likelihood; lower is better", False, loss))
+        metrics.append(Metric("log-loss", "mean negative log-likelihood; lower is better", False, loss))
     if predictions.ranking is not None:
         positive = predictions.target == 1
         groups = np.unique(predictions.ranking, return_inverse=True)[1]
-        metrics.append(_Metric("AUC", "area under the ROC curve", True, _auc(positive, groups)))
+        metrics.append(Metric("AUC", "area under the ROC curve", True, _auc(positive, groups)))
     correct = (predictions.target == predictions.predicted).astype(np.float64)
-    return [*metrics, _Metric("accuracy", "share of correctly classified samples", True, _mean(correct))]
+    return [*metrics, Metric("accuracy", "share of correctly classified samples", True, _mean(correct))]
 
 
 def _auc(positive: npt.NDArray[np.bool_], groups: IntArray) -> Callable[[FloatArray], float]:
@@ -150,7 +164,7 @@ def _auc(positive: npt.NDArray[np.bool_], groups: IntArray) -> Callable[[FloatAr
     return area
 
 
-def _regression(predictions: Predictions) -> list[_Metric]:
+def _regression(predictions: Predictions) -> list[Metric]:
     y, squares = predictions.target, predictions.pointwise_loss()
 
     def r2(weight: FloatArray) -> float:
@@ -161,7 +175,7 @@ def _regression(predictions: Predictions) -> list[_Metric]:
         return float(np.sqrt(weight @ squares / weight.sum()))
 
     return [
-        _Metric("R2", "share of the variance of y explained", True, r2),
-        _Metric("RMSE", "root mean squared error, in units of y", False, rmse),
-        _Metric("MAE", "mean absolute error, in units of y", False, _mean(np.abs(y - predictions.predicted))),
+        Metric("R2", "share of the variance of y explained", True, r2),
+        Metric("RMSE", "root mean squared error, in units of y", False, rmse),
+        Metric("MAE", "mean absolute error, in units of y", False, _mean(np.abs(y - predictions.predicted))),
     ]

@@ -2,6 +2,7 @@
 
 from scboost._core.losses.base import Loss, is_built_in
 from scboost._core.losses.classification import LogisticLoss, SoftmaxLoss
+from scboost._core.losses.coupled import CoupledLoss
 from scboost._core.losses.distribution import (
     DistributionLoss,
     GammaDistributionLoss,
@@ -26,6 +27,7 @@ from scboost._core.losses.targets import TargetsLogisticLoss, TargetsLoss, Targe
 
 __all__ = [
     "AFTLoss",
+    "CoupledLoss",
     "CoxLoss",
     "DistributionLoss",
     "EfronCoxLoss",

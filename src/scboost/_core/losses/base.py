@@ -60,6 +60,8 @@ class Loss(ABC):
         their ratio is estimated in each round to scale the exploration noise.
     supports_weighting : bool
         Whether tree weights can be learned with it, which needs a Hessian.
+    convex : bool
+        Whether the loss is a convex function of the raw scores; tree weights need one, or a surrogate.
     residual_quantile : float or None
         Quantile of ``y - raw`` that is the loss-minimizing constant step of a group of samples; None if it is not one.
     line_search : LineSearch or None
@@ -81,6 +83,7 @@ class Loss(ABC):
     constant_hessian: bool = False
     unit_dispersion: bool = False
     supports_weighting: bool = True
+    convex: bool = True
     residual_quantile: float | None = None
     line_search: LineSearch | None = None
     kernel: str = ""
@@ -176,6 +179,17 @@ class Loss(ABC):
         """
         del sample_weight
         return self.pointwise_loss(y, raw), *self.gradient_hessian(y, raw)
+
+    def convex_surrogate(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> Loss:
+        """Return a convex loss with the same derivatives at the given raw scores, to learn tree weights with."""
+        del y, raw, sample_weight
+        if not self.convex:
+            raise ValueError(f"Tree weights need a convex loss, which {self!r} is not; leave the trees unweighted.")
+        return self
+
+    def exact_gradient(self, y: FloatArray, raw: FloatArray) -> FloatArray:
+        """Return the derivatives of the pointwise loss where :meth:`gradient_hessian` limits them."""
+        return self.gradient_hessian(y, raw)[0]
 
     def loss_gradient_hessian(
         self, y: FloatArray, raw: FloatArray, gradient: FloatArray, hessian: FloatArray

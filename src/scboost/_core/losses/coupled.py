@@ -27,6 +27,24 @@ class CoupledLoss(Loss):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the loss, of shape (n,), and gradient and Hessian, of the shape of raw, for a unit of weight."""
 
+    @abstractmethod
+    def hessian_product(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, V: FloatArray
+    ) -> FloatArray:
+        """Return the full Hessian of the weighted sum of the losses, applied to directions.
+
+        Parameters
+        ----------
+        y, raw, sample_weight
+            As for :meth:`derivatives`.
+        V : ndarray of shape (n, T)
+            Directions of the raw scores.
+
+        Returns
+        -------
+        ndarray of shape (n, T)
+        """
+
     def initial_score(self, y: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
         """Return 0: only differences of raw scores matter."""
         del y, sample_weight

@@ -45,6 +45,7 @@ class DistributionLoss(Loss):
 
     task = "distribution"
     n_outputs = 2
+    convex = False  # a negative log-likelihood is not convex in location and log-scale jointly
     parameters: tuple[str, str] = ("loc", "log_scale")
 
     @abstractmethod

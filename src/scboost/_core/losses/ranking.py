@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost._core.links import PairwiseRankLink, RankLink
-from scboost._core.losses.base import MIN_HESSIAN
+from scboost._core.losses.base import MIN_HESSIAN, Loss
 from scboost._core.losses.coupled import CoupledLoss
 from scboost._core.ranking import discounts, gains, ndcg_by_query
 
@@ -86,11 +86,26 @@ class RankingLoss(CoupledLoss):
         self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         loss, gradient, hessian = (np.zeros(len(y)) for _ in range(3))
-        for block in blocks(y, raw, sample_weight, self._width):
+        for block in self._blocks(y, raw, sample_weight):
             at, known = block.place, block.known
             for whole, part in zip((loss, gradient, hessian), self.terms(block), strict=True):
                 whole[at[known]] = part[known]
         return loss, gradient[None], np.maximum(hessian, MIN_HESSIAN)[None]
+
+    def hessian_product(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, V: FloatArray
+    ) -> FloatArray:
+        product = np.zeros(V.shape)
+        for block in self._blocks(y, raw, sample_weight):
+            at, known = block.place, block.known
+            part = self.block_product(block, V[at].astype(np.float64, copy=False))
+            if sample_weight is not None:  # the weights of a block have mean 1 in each query
+                part *= (sample_weight[at] / np.where(known, block.weight, 1.0))[:, :, None]
+            product[at[known]] = part[known]
+        return product
+
+    def _blocks(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> Iterator[Block]:
+        return blocks(y, raw, sample_weight, self._width)
 
     @property
     def _width(self) -> int:
@@ -101,6 +116,18 @@ class RankingLoss(CoupledLoss):
     def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return loss, gradient and Hessian of the documents of a block, for a unit of weight."""
 
+    @abstractmethod
+    def block_product(self, block: Block, V: FloatArray) -> FloatArray:
+        """Return the Hessian of the sum of a block's losses, times its weights, applied to V.
+
+        Parameters
+        ----------
+        block : Block
+            Queries.
+        V : ndarray of shape (n_queries, size, T)
+            Directions of the raw scores.
+        """
+
 
 class PairwiseLoss(RankingLoss):
     """Logistic loss of the pairs of documents of different relevance, divided by the number of documents."""
@@ -110,8 +137,10 @@ class PairwiseLoss(RankingLoss):
     def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
         pairs = _Pairs.of(block, block.score.shape[1])
         scale = 1 / block.known.sum(axis=1)[:, None, None]
-        costs = scale * pairs.usable * np.logaddexp(0, -pairs.margin)
-        return pairs.by_document(costs / 2, symmetric=True), *pairs.derivatives(scale)
+        return pairs.losses(scale), *pairs.derivatives(scale)
+
+    def block_product(self, block: Block, V: FloatArray) -> FloatArray:
+        return _Pairs.of(block, block.score.shape[1]).product(1 / block.known.sum(axis=1)[:, None, None], V)
 
 
 class LambdaRankLoss(RankingLoss):
@@ -128,6 +157,7 @@ class LambdaRankLoss(RankingLoss):
 
     link = RankLink()
     normalized = True
+    convex = False
 
     def __init__(self, truncation: int) -> None:
         self.truncation = int(truncation)
@@ -142,22 +172,80 @@ class LambdaRankLoss(RankingLoss):
         _, gradient, hessian = super().derivatives(y, raw, sample_weight)
         query = np.unique(y[:, 1], return_inverse=True)[1].reshape(-1)
         if self.normalized:
-            used = np.ones(len(y)) if sample_weight is None else (sample_weight > 0).astype(np.float64)
-            sizes = np.bincount(query, weights=np.abs(gradient[0]) * used)
-            mean = used.sum() / max(len(np.unique(query[used > 0])), 1)
-            gradient, hessian = (part * (mean / (1 + sizes))[query] for part in (gradient, hessian))
+            factor = self._query_factor(query, gradient[0], sample_weight)
+            gradient, hessian = (part * factor for part in (gradient, hessian))
         shares = ndcg_by_query(y[:, 0], raw[0].astype(np.float64), query, self.truncation)
         return np.where(np.isnan(shares), 0.0, 1 - shares)[query], gradient, np.maximum(hessian, MIN_HESSIAN)
 
+    @staticmethod
+    def _query_factor(query: IntArray, gradient: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        """Return what the derivatives of each document are multiplied by, so that no query outweighs others."""
+        used = np.ones(len(query)) if sample_weight is None else (sample_weight > 0).astype(np.float64)
+        sizes = np.bincount(query, weights=np.abs(gradient) * used)
+        mean = used.sum() / max(len(np.unique(query[used > 0])), 1)
+        return np.asarray((mean / (1 + sizes))[query])
+
+    def convex_surrogate(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> Loss:
+        return FixedLambdaLoss(self, y, raw, sample_weight)
+
     def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return np.zeros_like(block.score), *self.pairs(block).derivatives(self.changes(block))
+
+    def block_product(self, block: Block, V: FloatArray) -> FloatArray:
+        return self.pairs(block).product(self.changes(block), V)
+
+    def pairs(self, block: Block) -> _Pairs:
+        """Return the pairs of which one document is among the first."""
+        return _Pairs.of(block, min(self.truncation, block.score.shape[1]))
+
+    def changes(self, block: Block) -> FloatArray:
+        """Return by how much NDCG changes if the documents of a pair are swapped, of shape (n_queries, k, size)."""
         k = min(self.truncation, block.score.shape[1])
-        pairs = _Pairs.of(block, k)
         gain, discount = gains(block.relevance) * block.known, discounts(block.score.shape[1])
         cut = np.where(np.arange(len(discount)) < self.truncation, discount, 0.0)
         best = -np.sort(-gain, axis=1) @ cut
         change = np.abs(gain[:, :k, None] - gain[:, None]) * np.abs(discount[:k, None] - discount)
         change /= np.where(best > 0, best, 1.0)[:, None, None]
-        return np.zeros_like(gain), *pairs.derivatives(change)
+        return np.asarray(change)
+
+
+class FixedLambdaLoss(RankingLoss):
+    """LambdaRank with the pairs and their weights as they are at given raw scores.
+
+    It is a convex loss, whose derivatives at these scores are those of LambdaRank.
+
+    Parameters
+    ----------
+    loss : LambdaRankLoss
+        The loss.
+    y, raw, sample_weight
+        Targets, raw scores and weights that determine pairs and weights.
+    """
+
+    link = RankLink()
+
+    def __init__(self, loss: LambdaRankLoss, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> None:
+        self._loss, self._at = loss, np.array(raw, dtype=np.float64)
+        self._factor: FloatArray = np.ones(len(y))
+        if loss.normalized:
+            query = np.unique(y[:, 1], return_inverse=True)[1].reshape(-1)
+            gradient = self.derivatives(y, self._at, sample_weight)[1][0]
+            self._factor = loss._query_factor(query, gradient, sample_weight)  # noqa: SLF001 - its own surrogate
+
+    def _blocks(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> Iterator[Block]:
+        """Yield documents in the order of the given raw scores, with those to be evaluated."""
+        for block in blocks(y, self._at, sample_weight, self._loss.truncation):
+            yield replace(block, score=np.where(block.known, raw[0].astype(np.float64)[block.place], -np.inf))
+
+    def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
+        pairs, changes = self._loss.pairs(block), self._changes(block)
+        return pairs.losses(changes), *pairs.derivatives(changes)
+
+    def block_product(self, block: Block, V: FloatArray) -> FloatArray:
+        return self._loss.pairs(block).product(self._changes(block), V)
+
+    def _changes(self, block: Block) -> FloatArray:
+        return self._loss.changes(block) * self._factor[block.place[:, 0]][:, None, None]
 
 
 class XENDCGLoss(RankingLoss):
@@ -183,6 +271,13 @@ class XENDCGLoss(RankingLoss):
         scale = size * different
         return -scale * wanted * own, scale * (share - wanted), scale * share * (1 - np.exp(logs))
 
+    def block_product(self, block: Block, V: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            share = special.softmax(block.score + np.log(block.weight), axis=1)[:, :, None]
+        different = np.ptp(np.where(block.known, block.relevance, block.relevance[:, :1]), axis=1) > 0
+        scale = (block.known.sum(axis=1) * different)[:, None, None]
+        return np.asarray(scale * share * (V - (share * V).sum(axis=1, keepdims=True)))
+
 
 @dataclass(frozen=True)
 class _Pairs:
@@ -207,6 +302,19 @@ class _Pairs:
         total = np.einsum("qij,qi->qj", values, weight[:, :k])
         total *= 1 if symmetric else -1
         total[:, :k] += np.einsum("qij,qj->qi", values, weight)
+        return np.asarray(total)
+
+    def losses(self, factor: FloatArray) -> FloatArray:
+        """Return the logistic loss of pairs, times a factor of each; each document has half of it."""
+        costs = factor * self.usable * np.logaddexp(0, -self.margin)
+        return self.by_document(costs / 2, symmetric=True)
+
+    def product(self, factor: FloatArray, V: FloatArray) -> FloatArray:
+        """Return the Hessian of the weighted sum of the losses, the Laplacian of a graph, applied to V."""
+        p, weight, k = special.expit(-self.margin), self.block.weight, self.margin.shape[1]
+        edges = np.where(self.usable, p * (1 - p) * factor, 0.0) * weight[:, :k, None] * weight[:, None]
+        total = V * edges.sum(axis=1)[:, :, None] - np.swapaxes(edges, 1, 2) @ V[:, :k]
+        total[:, :k] += V[:, :k] * edges.sum(axis=2)[:, :, None] - edges @ V
         return np.asarray(total)
 
     def derivatives(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:

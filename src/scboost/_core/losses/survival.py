@@ -7,11 +7,12 @@ bound of infinity is a right-censored time.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
-from scboost._arrays import FloatArray
+from scboost._arrays import BoolArray, FloatArray, IntArray
 from scboost._core.links import HazardLink, TimeLink
 from scboost._core.losses.base import MIN_HESSIAN, Loss
 from scboost._core.losses.coupled import CoupledLoss
@@ -47,6 +48,69 @@ class CoxLoss(CoupledLoss):
     def derivatives(
         self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        at = _RiskSets.of(y, raw, sample_weight, efron=self.efron)
+        n, event, e, share, left, risk = at.n_groups, at.event, at.e, at.share, at.left, at.risk
+        hazard = e * (at.so_far(at.by_group(share)) - event * at.by_group(share * left)[at.group])
+        squares = at.so_far(at.by_group(share / risk))
+        squares -= event * at.by_group(share / risk * (1 - (1 - left) ** 2))[at.group]
+        logs = np.divide(at.by_group(np.log(risk)), at.deaths, out=np.zeros(n), where=at.deaths > 0)[at.group]
+        hessian = np.maximum(hazard - e**2 * squares, MIN_HESSIAN)
+        return event * (logs + at.largest - at.F), (hazard - event)[None], hessian[None]
+
+    def hessian_product(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, V: FloatArray
+    ) -> FloatArray:
+        at = _RiskSets.of(y, raw, sample_weight, efron=self.efron)
+        mass, event = (at.w * at.e)[:, None], at.event[:, None]
+        left, factor = at.left[:, None], (at.share / at.risk)[:, None]
+        hazard = at.so_far(at.by_group(at.share)) - at.event * at.by_group(at.share * at.left)[at.group]
+        # Sums of the directions over the risk set of each event, of which those dying leave a part.
+        weighted = mass * V
+        sums = np.cumsum(_sums(at.group, weighted, at.n_groups), axis=0)[at.term]
+        sums -= left * _sums(at.group, weighted * event, at.n_groups)[at.term]
+        first = at.so_far(_sums(at.term, factor * sums, at.n_groups))
+        second = event * _sums(at.term, factor * left * sums, at.n_groups)[at.group]
+        return np.asarray(mass * (hazard[:, None] * V - first + second))
+
+
+@dataclass(frozen=True)
+class _RiskSets:
+    """Samples by distinct time in descending order, and one term of the partial likelihood for each event.
+
+    Attributes
+    ----------
+    event : ndarray of bool of shape (n,)
+        Whether the event is observed.
+    w, F, e : ndarray of shape (n,)
+        Weights, raw scores and their exponentials relative to that of the largest.
+    largest : float
+        The largest raw score.
+    group : ndarray of shape (n,)
+        Distinct time of the sample.
+    n_groups : int
+        Number of distinct times.
+    deaths : ndarray of shape (n_groups,)
+        Number of events at each time.
+    term, left, risk, share : ndarray of shape (n_events,)
+        Distinct time of the event; the part of the dying that has left the risk set before it (under Efron's rule, the
+        events of a tie leave one after the other); the sum over the risk set; weight of the event divided by that.
+    """
+
+    event: BoolArray
+    w: FloatArray
+    F: FloatArray
+    e: FloatArray
+    largest: float
+    group: IntArray
+    n_groups: int
+    deaths: IntArray
+    term: IntArray
+    left: FloatArray
+    risk: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def of(cls, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, *, efron: bool) -> _RiskSets:
         time, event = y[:, 0], np.isfinite(y[:, 1])
         w = np.ones(len(y)) if sample_weight is None else sample_weight.astype(np.float64)
         F = raw[0].astype(np.float64)
@@ -59,25 +123,27 @@ class CoxLoss(CoupledLoss):
 
         at_risk, dying = np.cumsum(total(w * e)), total(w * e * event)
         deaths = total((event & (w > 0)).astype(np.float64)).astype(np.intp)
-        # One term for each event: under Efron's rule, the events of a tie leave the risk set one after the other.
         g = np.repeat(np.arange(n_groups), deaths)
         place = np.arange(len(g)) - np.repeat(np.cumsum(deaths) - deaths, deaths)
-        left = place / deaths[g] if self.efron else np.zeros(len(g))
+        left = place / deaths[g] if efron else np.zeros(len(g))
         risk = np.maximum(at_risk[g] - left * dying[g], np.finfo(np.float64).tiny)
         share = total(w * event)[g] / deaths[g] / risk
+        return cls(event, w, F, e, largest, group, n_groups, deaths, g, left, risk, share)
 
-        def at(values: FloatArray) -> FloatArray:
-            return np.asarray(np.bincount(g, weights=values, minlength=n_groups), dtype=np.float64)
+    def by_group(self, values: FloatArray) -> FloatArray:
+        """Add up values of the events at each time."""
+        return np.asarray(np.bincount(self.term, weights=values, minlength=self.n_groups), dtype=np.float64)
 
-        def so_far(values: FloatArray) -> FloatArray:
-            """Sum over the events up to the time of each sample, the groups being in descending order."""
-            return np.cumsum(values[::-1])[::-1][group]
+    def so_far(self, values: FloatArray) -> FloatArray:
+        """Sum over the events up to the time of each sample, the groups being in descending order."""
+        return np.asarray(np.cumsum(values[::-1], axis=0)[::-1][self.group])
 
-        hazard = e * (so_far(at(share)) - event * at(share * left)[group])
-        squares = so_far(at(share / risk)) - event * at(share / risk * (1 - (1 - left) ** 2))[group]
-        logs = np.divide(at(np.log(risk)), deaths, out=np.zeros(n_groups), where=deaths > 0)[group] + largest
-        hessian = np.maximum(hazard - e**2 * squares, MIN_HESSIAN)
-        return event * (logs - F), (hazard - event)[None], hessian[None]
+
+def _sums(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+    """Add up the rows of each group, of shape (n_groups, T)."""
+    shape = (n_groups, len(group))
+    sums = sparse.csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=shape) @ values
+    return np.asarray(sums)
 
 
 class EfronCoxLoss(CoxLoss):
@@ -167,7 +233,12 @@ class AFTLoss(Loss):
         losses, gradient[0], hessian[0] = self._terms(y, raw)
         return losses
 
-    def _terms(self, y: FloatArray, raw: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def exact_gradient(self, y: FloatArray, raw: FloatArray) -> FloatArray:
+        return self._terms(y, raw, np.inf)[1][None]
+
+    def _terms(
+        self, y: FloatArray, raw: FloatArray, largest: float = _LARGEST
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return loss, gradient and Hessian of each sample in float64."""
         lower, upper = y.T.astype(np.float64)
         F = raw[0].astype(np.float64)
@@ -178,7 +249,7 @@ class AFTLoss(Loss):
         for rows, terms in ((observed, self._observed), (~observed, self._censored)):
             loss[rows], gradient[rows], hessian[rows] = terms(z[0][rows], z[1][rows])
         loss[observed] += np.log(self.scale * lower[observed])
-        gradient, hessian = np.clip(gradient, -_LARGEST, _LARGEST), np.clip(hessian, MIN_HESSIAN, _LARGEST)
+        gradient, hessian = np.clip(gradient, -largest, largest), np.clip(hessian, MIN_HESSIAN, largest)
         return loss, gradient / -self.scale, hessian / self.scale**2
 
     def _observed(self, z: FloatArray, _: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from scboost._core.losses import LogisticLoss, Loss, SquaredLoss
+from scboost._core.losses import CoupledLoss, LogisticLoss, Loss, SquaredLoss
 
 Array = npt.NDArray[np.float64]
 
@@ -100,6 +100,73 @@ class _LogisticMargin(_Margin):
     def hessian(self, y: Array, F: Array) -> Array:
         del y
         return np.asarray(special.expit(F) * special.expit(-F)) / self._unit
+
+
+class TargetedMargin:
+    """A loss of survival times, with its targets: two columns of targets are one output.
+
+    Parameters
+    ----------
+    loss : Loss
+        Convex in the raw scores.
+    target : ndarray of shape (m, 2)
+        Targets, in place of those that the solver passes.
+    """
+
+    def __init__(self, loss: Loss, target: Array) -> None:
+        self._loss, self._target = loss, target
+
+    def check(self, y: Array, *, intercept: bool) -> None:
+        """Accept all targets: the loss has checked their range."""
+
+    def value(self, y: Array, F: Array) -> Array:
+        del y
+        return np.asarray(self._loss.pointwise_loss(self._target, F[None]), np.float64)
+
+    def gradient(self, y: Array, F: Array) -> Array:
+        del y
+        return np.asarray(self._loss.exact_gradient(self._target, F[None])[0], np.float64)
+
+    def hessian(self, y: Array, F: Array) -> Array:
+        del y
+        return np.asarray(self._loss.gradient_hessian(self._target, F[None])[1][0], np.float64)
+
+
+class CoupledMargin:
+    """A loss that couples samples, with targets and weights; a shift of all margins does not change it.
+
+    Parameters
+    ----------
+    loss : CoupledLoss
+        Convex in the raw scores.
+    target : ndarray of shape (m, 2)
+        Targets, in place of those that the solver passes.
+    sample_weight : ndarray of shape (m,) or None
+        The solver's weights, on which the loss of each sample depends.
+    """
+
+    def __init__(self, loss: CoupledLoss, target: Array, sample_weight: Array | None) -> None:
+        self._loss, self._target, self._weight = loss, target, sample_weight
+
+    def check(self, y: Array, *, intercept: bool) -> None:
+        """Accept all targets: the loss has checked their range."""
+
+    def value(self, y: Array, F: Array) -> Array:
+        del y
+        return np.asarray(self._loss.derivatives(self._target, F[None], self._weight)[0], np.float64)
+
+    def gradient(self, y: Array, F: Array) -> Array:
+        del y
+        return np.asarray(self._loss.derivatives(self._target, F[None], self._weight)[1][0], np.float64)
+
+    def hessian(self, y: Array, F: Array) -> Array:
+        """Return the diagonal; the solver uses :meth:`hessian_product`."""
+        del y
+        return np.asarray(self._loss.derivatives(self._target, F[None], self._weight)[2][0], np.float64)
+
+    def hessian_product(self, F: Array, V: Array) -> Array:
+        """Return the Hessian of the weighted sum of the losses, applied to V of shape (m, T)."""
+        return np.asarray(self._loss.hessian_product(self._target, F[None], self._weight, V), np.float64)
 
 
 LOGISTIC = margin_loss(LogisticLoss())

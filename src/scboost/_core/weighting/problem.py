@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 
 from scboost._arrays import ArrayLike, FloatArray
 from scboost._core.links import LogLink
-from scboost._core.losses import Loss
-from scboost._core.weighting.losses import margin_loss
+from scboost._core.losses import CoupledLoss, Loss
+from scboost._core.weighting.losses import Array, CoupledMargin, MarginLoss, TargetedMargin, margin_loss
 from scboost._core.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 
@@ -35,9 +35,11 @@ def learn_weights(
     where C is the covariance of the rounds' contributions, summed over outputs, and the scales l and s make the result
     independent of the unit of y. For translation-invariant losses (squared error, Huber) both are the variance of y;
     with a log link (Poisson, Tweedie), l is the Hessian of the mean loss at the mean of y and s is 1; for
-    classification both are 1. All means are weighted by `sample_weight`. For several outputs the ridge penalty includes
-    the shifts, ``|u - 1|^2 + |b|^2``, because the loss depends on their differences only. Method "simplex", the form
-    of the paper, has weights that sum to one, no shifts and no ridge penalty.
+    classification, rankings and survival times both are 1. Rankings and Cox models have no shift, which would not
+    change their loss. LambdaRank is not the gradient of a convex loss: pairs and their weights are kept as they are at
+    the raw scores with all weights equal to 1. All means are weighted by `sample_weight`. For several outputs the ridge
+    penalty includes the shifts, ``|u - 1|^2 + |b|^2``, because the loss depends on their differences only. Method
+    "simplex", the form of the paper, has weights that sum to one, no shifts and no ridge penalty.
 
     Parameters
     ----------
@@ -45,9 +47,9 @@ def learn_weights(
         Contribution of each round to the raw scores of each sample. Any memory layout; never copied.
     y : array-like of shape (n,)
         Targets as the loss expects them: 0/1 (or probabilities), class indices (or probabilities, of shape (n, K)),
-        or real values.
+        or real values; of shape (n, 2) for rankings and survival times.
     loss : Loss
-        The boosting loss; quantile losses are not supported.
+        The boosting loss; quantile losses and distributions are not supported.
     start : array-like that broadcasts to (n, K), or (n,) for A of shape (n, T), default=0
         Raw scores before the first round.
     sample_weight : array-like of shape (n,), optional
@@ -100,17 +102,39 @@ def learn_weights(
     if method not in {"nonnegative", "simplex"}:
         raise ValueError(f"method must be 'nonnegative' or 'simplex', got {method!r}.")
     A, y = np.asarray(A), np.asarray(y, np.float64)
-    unit_of_loss, square_of_score = _units(loss, y, row_weights(sample_weight, len(y)))
-    margin = margin_loss(loss, unit_of_loss)
     offset = np.broadcast_to(np.asarray(start, np.float64), A.shape[:-1])
+    if y.ndim == 2 and loss.task in {"ranking", "survival"}:
+        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        margin = _targeted_margin(A, y, loss, offset, weight)
+        y, square_of_score = np.zeros(len(y)), 1.0
+    else:
+        unit_of_loss, square_of_score = _units(loss, y, row_weights(sample_weight, len(y)))
+        margin = margin_loss(loss, unit_of_loss)
     penalty = not_negative("covariance_penalty", covariance_penalty) / square_of_score
     if method == "simplex":
         return simplex_weights(
             A, y, covariance_penalty=penalty, sample_weight=sample_weight, offset=offset, loss=margin
         )
     return nonnegative_weights(
-        A, y, covariance_penalty=penalty, ridge=ridge, sample_weight=sample_weight, offset=offset, loss=margin
+        A,
+        y,
+        covariance_penalty=penalty,
+        ridge=ridge,
+        intercept=not isinstance(margin, CoupledMargin),
+        sample_weight=sample_weight,
+        offset=offset,
+        loss=margin,
     )
+
+
+def _targeted_margin(
+    A: FloatArray, y: Array, loss: Loss, offset: FloatArray, sample_weight: Array | None
+) -> MarginLoss:
+    """Return a loss of rankings or survival times as a convex loss of margins."""
+    if not loss.convex:
+        raw = (offset + A.sum(axis=-1, dtype=np.float64)).reshape(1, -1)
+        loss = loss.convex_surrogate(y, raw, sample_weight)
+    return CoupledMargin(loss, y, sample_weight) if isinstance(loss, CoupledLoss) else TargetedMargin(loss, y)
 
 
 def _units(loss: Loss, y: FloatArray, s: FloatArray) -> tuple[float, float]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from scboost._core.weighting.losses import LOGISTIC, Array, MarginLoss
+from scboost._core.weighting.losses import LOGISTIC, Array, CoupledMargin, MarginLoss
 
 _BLOCK_ELEMENTS = 2**19  # 4 MB of float64: samples are read in blocks so that H is never copied
 _EPS = float(np.finfo(np.float64).eps)
@@ -311,6 +311,8 @@ class _Data:
 
     def hessian(self, F: Array) -> tuple[Array, Array]:
         """Return the Hessian in the weights with the free shift eliminated, and the derivative of that shift."""
+        if isinstance(self.loss, CoupledMargin):
+            return self._coupled_hessian(self.loss, F), np.zeros(self.T)
         c = self.loss.hessian(self.y, F).reshape(len(F), -1)
         d = self.s[:, None] * c
         if c.shape[1] > 1:
@@ -320,6 +322,18 @@ class _Data:
         total = d.sum()
         centre = self.sums(d) / total if self.intercept and total > 0 else np.zeros(self.T)
         return self.moments(d, lambda *_: centre), centre
+
+    def _coupled_hessian(self, loss: CoupledMargin, F: Array) -> Array:
+        """Return the Hessian in the weights of a loss whose Hessian in the margins is not diagonal."""
+        H = self.H[:, 0]
+        G = np.zeros((self.T, self.T))
+        step = max(1, _BLOCK_ELEMENTS // len(H))
+        for start in range(0, self.T, step):
+            columns = slice(start, start + step)
+            product = loss.hessian_product(F, H[:, columns].astype(np.float64))
+            for rows in self.blocks():
+                G[:, columns] += self.read(rows)[:, 0].T @ product[rows]
+        return (G + G.T) / (2 * self.W)
 
     def mean(self, values: Array) -> float:
         return float(self.s @ values) / self.W

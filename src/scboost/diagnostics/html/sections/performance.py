@@ -1,4 +1,4 @@
-"""Tab "Performance": curves, confusion matrix and thresholds of a classifier; residuals of a regression model."""
+"""Tab "Performance": curves, confusion matrix and thresholds of a classifier; residuals; scores of other tasks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scboost.diagnostics.html.sections.types import Section
 from scboost.diagnostics.html.text import number
 from scboost.diagnostics.sections.classes import Classification, ClassScores, Thresholds
 from scboost.diagnostics.sections.residuals import Residuals
+from scboost.diagnostics.sections.tasks import TaskResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,41 @@ def performance(analysis: Analysis) -> Section | None:
     """Return what the tab shows; None without targets."""
     if analysis.classification is not None:
         return _classification(analysis.classification, analysis.facts.classes)
+    if analysis.task is not None:
+        return _task(analysis.task)
     return None if analysis.residuals is None else _regression(analysis.residuals)
+
+
+def _task(found: TaskResult) -> Section:
+    if found.kind == "ranking":
+        charts = [line_chart(lambda ax: _draw_queries(ax, found))]
+    else:
+        charts = [line_chart(lambda ax: _draw_survival(ax, found))] if len(found.predicted) else []
+    return {
+        "kind": found.kind,
+        "charts": charts,
+        "n_units": f"{found.n_units:,}",
+        "rows": [
+            (score.name, number(score.value), number(score.low), number(score.high), number(constant.value))
+            for score, constant in zip(found.scores, found.baseline_scores, strict=True)
+        ],
+        "meanings": [(score.name, score.meaning) for score in found.scores],
+    }
+
+
+def _draw_queries(ax: Axes, found: TaskResult) -> None:
+    counts, edges = np.histogram(found.values, bins=np.linspace(0, 1, 21))
+    ax.stairs(counts, edges, fill=True, color="C0", alpha=0.55, label="queries")
+    ax.set(xlabel=found.scores[0].name, ylabel="queries", title=f"{found.scores[0].name} of each query", xlim=(0, 1))
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_survival(ax: Axes, found: TaskResult) -> None:
+    ax.plot([0, 1], [0, 1], color="0.35", lw=0.8, ls=":", label="_calibrated")
+    ax.plot(found.predicted, found.observed, "o-", label="fifths of the samples")
+    title = f"Survival at the median event time {found.time:.4g}"
+    ax.set(xlabel="predicted probability", ylabel="Kaplan-Meier estimate", title=title, xlim=(0, 1), ylim=(0, 1.02))
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _classification(found: Classification, labels: list[str]) -> Section:
