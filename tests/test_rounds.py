@@ -278,14 +278,14 @@ def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
     rounds = int(np.argmin(best.selection_log_["validation_loss"])) + 1
     assert best.n_estimators_ == len(best.weights_) == default.n_estimators_ + 3 * rounds
     of_default, of_folds = np.split(best.weights_, [default.n_estimators_])
-    np.testing.assert_allclose(of_default, default.weights_ / 2)
+    np.testing.assert_allclose(of_default, default.weights_ / 4)
     shares = of_folds.reshape(3, rounds, -1)
     np.testing.assert_allclose(shares[0], shares[1])
     # Fold models take steps twice as large here, up to 0.5.
-    np.testing.assert_allclose(shares[0, :, 0], 2 * best.learning_rate_ * best.weighting_result_.weights / 3 / 2)
+    np.testing.assert_allclose(shares[0, :, 0], 2 * best.learning_rate_ * best.weighting_result_.weights / 4)
     assert best.weighting_result_.converged
     own, others = tree_matrix(best, X), tree_matrix(default, X)
-    np.testing.assert_allclose(2 * own.H[:, : others.H.shape[1]], others.H, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(4 * own.H[:, : others.H.shape[1]], others.H, rtol=1e-5, atol=1e-6)
 
 
 def test_best_uses_five_folds_if_a_class_is_too_small_for_ten():

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
+from scboost import SCBoostClassifier
 from scboost_lab import cli, datasets, experiments, reproduce, reproduction_page, reproduction_tables
 from scboost_lab.datasets import content_checksum
 from scboost_lab.experiments import (
@@ -28,7 +29,7 @@ from scboost_lab.experiments import (
     values_that_differ,
     without_zeros,
 )
-from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_PAPER, make
+from scboost_lab.models import BASELINES, SCBOOST, SCBOOST_DEFAULT, SCBOOST_PAPER, make
 from scboost_lab.reproduce import run
 from scboost_lab.reproduction_page import write_page
 from scboost_lab.reproduction_tables import paper, section
@@ -393,6 +394,34 @@ def test_every_cell_shows_ours_the_papers_and_the_difference(tmp_path):
     assert "| RF | 0.7450# | 0.7150 | +0.0300 | 0.5000# | 0.7210 | -0.2210 |" in text
     assert f"| {SCBOOST_PAPER} | 0.7450# | 0.9396 | -0.1946 |" in text
     assert f"| {SCBOOST} | 0.7450 | - | - |" in text
+
+
+def test_the_default_column_selects_its_rounds_and_is_otherwise_untouched():
+    model, untouched = make(SCBOOST_DEFAULT, 42, n_estimators=7), SCBoostClassifier(random_state=42)
+    assert model.get_params() == {**untouched.get_params(), "n_jobs": 1}
+    assert SCBOOST_DEFAULT in EXPERIMENTS["table1"].methods
+    assert not any(SCBOOST_DEFAULT in EXPERIMENTS[name].methods for name in EXPERIMENTS if name != "table1")
+
+
+def test_the_default_is_counted_as_higher_only_above_the_best_tuned_baseline(tmp_path):
+    tuned = {"Jasmine": {"RF": (0.80, 0.90), "XGB": (0.82, 0.85)}, "Madelon": {"RF": (0.70, 0.70), "XGB": (0.6, 0.8)}}
+    rows = [
+        {"dataset": d, "method": m, "fold": trial, "ACC": acc - 0.1 * trial, "AUC": auc + 0.05 * trial, "F1": 0.5}
+        | {f"{k}_folds": "0.5 0.6" for k in ("ACC", "F1", "AUC")}
+        | {"params": "{}", "folds_run": 10, "stopped": 0}
+        for d, of_set in tuned.items()
+        for m, (acc, auc) in of_set.items()
+        for trial in range(2)  # the second has the higher AUC, but accuracy selects
+    ]
+    write(tmp_path / "table2.csv", EXPERIMENTS["table2"].columns, rows)
+    ours = [
+        {"dataset": d, "method": SCBOOST_DEFAULT, "fold": 0, "ACC": acc, "AUC": auc, "F1": 0.5, "log_loss": 0.4}
+        for d, acc, auc in (("Jasmine", 0.81, 0.91), ("Madelon", 0.65, 0.79))
+    ]
+    write(tmp_path / "table1.csv", SCORE_COLUMNS, ours)
+    text = section("table2", tmp_path)
+    assert "| Jasmine | 0.8200 XGB | - | 0.8100 | 0.9000 RF | - | 0.9100 |" in text
+    assert "higher on 0 of 2 sets, its AUC on 1 of 2" in " ".join(text.split())
 
 
 def test_the_exponents_of_a_known_law_are_found(tmp_path):

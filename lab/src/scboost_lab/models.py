@@ -1,6 +1,7 @@
 """The one factory of models: every library under one name, with the same words for rounds, threads and seed.
 
-100 trees, one thread, everything else at its package's default. A package is imported when its model is made.
+100 trees (except for `SCBOOST_DEFAULT`), one thread, everything else at its package's default. A package is imported
+when its model is made.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ class Library:
     regressor : str
         Empty where no experiment uses it.
     rounds, threads : str
-        Names of the parameters; `threads` is empty where there is none.
+        Names of the parameters; empty where there is none, or where the method selects the rounds itself.
     fixed : mapping
         Parameters that keep it quiet.
     """
@@ -39,7 +40,7 @@ class Library:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-SCBOOST_PAPER, SCBOOST, HGB = "SCBoost-paper", "SCBoost", "HGB"
+SCBOOST_PAPER, SCBOOST, SCBOOST_DEFAULT, HGB = "SCBoost-paper", "SCBoost", "SCBoost-default", "HGB"
 LIBRARIES: dict[str, Library] = {
     "RF": Library("random forest", "sklearn.ensemble", "RandomForestClassifier", "RandomForestRegressor"),
     "ADA": Library("AdaBoost", "sklearn.ensemble", "AdaBoostClassifier", threads=""),
@@ -74,11 +75,14 @@ LIBRARIES: dict[str, Library] = {
     ),
     SCBOOST_PAPER: Library("SCBoost, as printed", "scboost_lab.printed", "PrintedSCBoost.from_paper"),
     SCBOOST: Library(SCBOOST, "scboost", "SCBoostClassifier", "SCBoostRegressor"),
+    SCBOOST_DEFAULT: Library("SCBoost, default", "scboost", "SCBoostClassifier", "SCBoostRegressor", rounds=""),
 }
 BASELINES = ("RF", "ADA", "GBDT", "XGB", "LGBM", "CAT", "NGB")
 """The paper's seven."""
 METHODS = (*BASELINES, SCBOOST_PAPER, SCBOOST)
-"""The columns of the reproduction."""
+"""The columns of the reproduction, 100 rounds each."""
+SCORED_METHODS = (*METHODS, SCBOOST_DEFAULT)
+"""The columns of Tables 1 and 2, which also have the default that users get: its rounds are cross-validated."""
 
 
 def make(
@@ -98,7 +102,7 @@ def make(
         A key of `LIBRARIES`.
     seed : int
     n_estimators : int
-        Trees, or rounds of boosting.
+        Trees, or rounds of boosting; ignored by a method that selects them.
     n_threads : int
     regression : bool
     **params
@@ -117,7 +121,8 @@ def make(
         raise ValueError(f"unknown method {method!r}; known: {', '.join(LIBRARIES)}")
     library = LIBRARIES[method]
     threads = {library.threads: n_threads} if library.threads else {}
-    common = {library.rounds: n_estimators, "random_state": seed, **threads, **library.fixed}
+    rounds = {library.rounds: n_estimators} if library.rounds else {}
+    common = {**rounds, "random_state": seed, **threads, **library.fixed}
     try:
         found: Any = import_module(library.module)
     except ImportError as error:

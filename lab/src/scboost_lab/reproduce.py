@@ -10,7 +10,7 @@ from typing import Any
 
 from scboost_lab.datasets import DATA_DIR_VARIABLE, REGISTRY, SEED, DataError, info, prepared, resolve_data_dir
 from scboost_lab.experiments import EXPERIMENTS, SCBOOSTS
-from scboost_lab.models import METHODS, make
+from scboost_lab.models import SCBOOST_DEFAULT, SCORED_METHODS, make
 from scboost_lab.results import Row
 from scboost_lab.runner import Experiment, NothingToDoError, Task
 from scboost_lab.scoring import N_FOLDS
@@ -103,7 +103,7 @@ def _settings(tasks: Sequence[Task]) -> dict[str, Any]:
     """Parameters of the SCBoost columns, so that the choices the paper leaves open are on record."""
     return {
         method: {name: _plain(value) for name, value in make(method, SEED).get_params(deep=False).items()}
-        for method in SCBOOSTS
+        for method in (*SCBOOSTS, SCBOOST_DEFAULT)
         if any(task.method == method for task in tasks)
     }
 
@@ -185,8 +185,8 @@ def _checked_names(args: argparse.Namespace) -> list[str]:
         if name not in (*known, "all", "page"):
             raise ValueError(f"unknown experiment {name!r}; known: {', '.join((*known, 'all', 'page'))}")
     for method in args.methods or ():
-        if method not in (*METHODS, "literal"):
-            raise ValueError(f"unknown method {method!r}; known: {', '.join((*METHODS, 'literal'))}")
+        if method not in (*SCORED_METHODS, "literal"):
+            raise ValueError(f"unknown method {method!r}; known: {', '.join((*SCORED_METHODS, 'literal'))}")
     if not 1 <= args.folds <= N_FOLDS:
         raise ValueError(f"--folds must be between 1 and {N_FOLDS}, got {args.folds}")
     for option in ("jobs", "trials"):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scboost_lab.comparisons import mean_ranks, wilcoxon_mark
 from scboost_lab.datasets import REGISTRY
-from scboost_lab.models import BASELINES, METHODS, SCBOOST, SCBOOST_PAPER
+from scboost_lab.models import BASELINES, METHODS, SCBOOST, SCBOOST_DEFAULT, SCBOOST_PAPER, SCORED_METHODS
 from scboost_lab.page import fill, number, sections, table, template
 from scboost_lab.results import Results
 from scboost_lab.scoring import HIGHER_IS_BETTER, N_FOLDS
@@ -39,7 +39,7 @@ def paper(name: str) -> Mapping[Cell, float]:
 
 def printed(name: str, dataset: str, method: str, metric: str) -> float:
     """Find the paper's figure for one of our rows: its only SCBoost column belongs to the literal method."""
-    column = {SCBOOST_PAPER: "SCBoost", SCBOOST: ""}.get(method, method)
+    column = {SCBOOST_PAPER: "SCBoost", SCBOOST: "", SCBOOST_DEFAULT: ""}.get(method, method)
     return paper(name).get((dataset, column, metric), np.nan)
 
 
@@ -99,7 +99,7 @@ def table1(out: Path) -> Shown:
     blocks = []
     for dataset in sets_of(results):
         body = []
-        for method in METHODS:
+        for method in SCORED_METHODS:
             status = results.status(**at(dataset, method))
             if status:
                 body.append([method, status, *[""] * 9])
@@ -145,28 +145,28 @@ def _overview(results: Results) -> str:
     for dataset in sets_of(results):
         row = [dataset]
         for metric in ("ACC", "AUC"):
-            values = {m: results.mean(metric, **at(dataset, m)) for m in METHODS}
+            values = {m: results.mean(metric, **at(dataset, m)) for m in SCORED_METHODS}
             best = max((m for m in BASELINES if not np.isnan(values[m])), key=values.__getitem__, default="")
             row += [
                 f"{number(values.get(best, np.nan))} {best}",
                 number(printed("table1", dataset, SCBOOST_PAPER, metric)),
-                *(number(values[m]) for m in (SCBOOST_PAPER, SCBOOST)),
+                *(number(values[m]) for m in (SCBOOST_PAPER, SCBOOST, SCBOOST_DEFAULT)),
             ]
         body.append(row)
-    what = ("best baseline", "SCBoost, printed", "SCBoost as printed, run", "our default")
+    what = ("best baseline", "SCBoost, printed", "SCBoost as printed, run", "our 100 rounds", "our default")
     return table(["dataset", *(f"{m}: {w}" for m in ("ACC", "AUC") for w in what)], body)
 
 
 def _ranks(results: Results) -> dict[str, object]:
     """Mean ranks over the sets on which every method was run."""
     names = {"ACC": "ACC", "AUC": "AUC", "log_loss": "log-loss"}
-    sets = [d for d in sets_of(results) if all(results.values("log_loss", **at(d, m)) for m in METHODS)]
+    sets = [d for d in sets_of(results) if all(results.values("log_loss", **at(d, m)) for m in SCORED_METHODS)]
     ranks = {}
     for metric in names if sets else ():
-        means = {m: {d: results.mean(metric, **at(d, m)) for d in sets} for m in METHODS}
-        ranks[metric] = mean_ranks(means, METHODS, sets, HIGHER_IS_BETTER[metric])
-    body = [[m, *(f"{ranks[metric][m]:.2f}" for metric in ranks)] for m in METHODS] if ranks else []
-    return {"n_ranked": len(sets), "ranks": table(["method", *names.values()], body)}
+        means = {m: {d: results.mean(metric, **at(d, m)) for d in sets} for m in SCORED_METHODS}
+        ranks[metric] = mean_ranks(means, SCORED_METHODS, sets, HIGHER_IS_BETTER[metric])
+    body = [[m, *(f"{ranks[metric][m]:.2f}" for metric in ranks)] for m in SCORED_METHODS] if ranks else []
+    return {"n_ranked": len(sets), "n_methods": len(SCORED_METHODS), "ranks": table(["method", *names.values()], body)}
 
 
 def table2(out: Path) -> Shown:
@@ -177,27 +177,58 @@ def table2(out: Path) -> Shown:
         body = []
         for method in BASELINES:
             trials = results.select(**at(dataset, method))
-            if not trials:
+            best = _best_trial(trials)
+            if best is None:
                 body.append([method, results.status(**at(dataset, method)) or "not run", *[""] * 11])
                 continue
-            best = max(trials, key=lambda row: (row["stopped"] != "1", float(row["ACC"])))
             row = [method, str(len(trials)), str(_stopped(trials))]
             for metric in METRICS:
-                mine = defaults.values(metric, **at(dataset, SCBOOST))
+                mine = defaults.values(metric, **at(dataset, SCBOOST_DEFAULT))
                 fold_values = [float(v) for v in best[f"{metric}_folds"].split()]
                 mark = escaped(wilcoxon_mark(fold_values, mine)) if len(mine) == len(fold_values) else ""
                 row += beside(float(best[metric]), printed("table2", dataset, method, metric), mark)
             chosen = json.loads(best["params"])
             body.append([*row, ", ".join(f"{name} {value:.3g}" for name, value in chosen.items())])
-        for method in (SCBOOST_PAPER, SCBOOST):
+        for method, what in ((SCBOOST_PAPER, "defaults"), (SCBOOST, "100 rounds"), (SCBOOST_DEFAULT, "defaults")):
             row = [method, "-", "-"]
             for metric in METRICS:
                 ours = defaults.mean(metric, **at(dataset, method))
                 row += beside(ours, printed("table2", dataset, method, metric))
-            body.append([*row, "defaults"])
+            body.append([*row, what])
         header = ["method", "trials", "stopped", *beside_header(METRICS), "parameters"]
         blocks.append(f"**{dataset}, {_trials(results, dataset)}** (the paper: 50)\n\n{table(header, body)}")
-    return {"by_set": "\n\n".join(blocks), "made": made(results)} if blocks else None
+    if not blocks:
+        return None
+    return {**_against_tuned(results, defaults), "by_set": "\n\n".join(blocks), "made": made(results)}
+
+
+def _best_trial(trials: Sequence[Mapping[str, str]]) -> Mapping[str, str] | None:
+    """Return the trial with the highest accuracy among those that were not stopped early."""
+    return max(trials, key=lambda row: (row["stopped"] != "1", float(row["ACC"])), default=None)
+
+
+def _against_tuned(results: Results, defaults: Results) -> dict[str, object]:
+    """Compare our models, not tuned, with the best tuned baseline of each set."""
+    body, higher, n_compared = [], Counter[tuple[str, str]](), 0
+    for dataset in sets_of(results):
+        best = {m: _best_trial(results.select(**at(dataset, m))) for m in BASELINES}
+        ours = {m: {k: defaults.mean(k, **at(dataset, m)) for k in ("ACC", "AUC")} for m in (SCBOOST, SCBOOST_DEFAULT)}
+        row, found = [dataset], {m: trial for m, trial in best.items() if trial is not None}
+        n_compared += bool(found) and not np.isnan(ours[SCBOOST_DEFAULT]["ACC"])
+        for metric in ("ACC", "AUC"):
+            tuned = {m: float(trial[metric]) for m, trial in found.items()}
+            top = max(tuned, key=tuned.__getitem__, default="")
+            row += [f"{number(tuned.get(top, np.nan))} {top}", *(number(own[metric]) for own in ours.values())]
+            higher.update({(m, metric): int(own[metric] > tuned[top]) for m, own in ours.items()} if tuned else {})
+        body.append(row)
+    what = ("best tuned baseline", "SCBoost, 100 rounds", "SCBoost, default")
+    header = ["dataset", *(f"{metric}: {w}" for metric in ("ACC", "AUC") for w in what)]
+    return {
+        "against_tuned": table(header, body),
+        "n_compared": n_compared,
+        "higher_accuracy": higher[SCBOOST_DEFAULT, "ACC"],
+        "higher_auc": higher[SCBOOST_DEFAULT, "AUC"],
+    }
 
 
 def _stopped(trials: Sequence[Mapping[str, str]]) -> int:
@@ -310,7 +341,7 @@ def timing(out: Path) -> Shown:
     results = read(out, "table1")
     sets = ("OVA_Uterus", "Madelon", "Jasmine", "Bioresponse", "Creditcard")
     body = []
-    for method in METHODS:
+    for method in SCORED_METHODS:
         row = [method]
         for dataset in sets:
             ours = results.median("fit_seconds", **at(dataset, method))

@@ -13,6 +13,7 @@ from scboost._core import autotune
 from scboost._core.conformal import Conformal
 from scboost._core.distributions import out_of_fold_correction
 from scboost._core.out_of_fold import out_of_fold_conformal, raw_scores_by_fold
+from scboost._core.replay import replay
 from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
 from scboost._core.spec import FitSpec, RoundSelection
@@ -171,7 +172,8 @@ def _with_validation(spec: FitSpec, data: TrainingData, context: Context) -> tup
 def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
     """Grow a model for each fold, in step, to select the rounds and to learn tree weights out of fold.
 
-    Then either one model is grown on all samples, or the fold models are kept and averaged, or both, and averaged.
+    Then either one model is grown on all samples, or the fold models are kept and averaged, or both: then the leaf
+    values of the fold models are fitted again on all samples, and all models are averaged.
     """
     samples, strategy, weighting = data.samples, spec.strategy, spec.strategy.weighting
     keeps_folds = weighting is not None and weighting.source == "fold_average"
@@ -200,12 +202,17 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
         training.conformal = conformal
         _set_baseline(training, spec, samples, folds, weighted)
         return Trained(training, training.ensemble.n_rounds, weights, log)
-    training, n_rounds = _train_on_all(spec, samples, folds, models, weights, validation.engine(options), context)
+    engine = validation.engine(options)
+    training, n_rounds = _train_on_all(spec, samples, folds, models, weights, engine, context)
     if keeps_folds:
         if weighted and training.scale and not training.interrupted:
-            parts = zip(raw_scores_by_fold(models, folds, None), weighted, strict=True)
-            weighted = [(start + training.scale[0] * added + other) / 2 for (start, added), other in parts]
-        training = _joined(training, _averaged(models.trainings, weights, options))
+            parts, n = zip(raw_scores_by_fold(models, folds, None), weighted, strict=True), len(folds)
+            weighted = [(start + training.scale[0] * added + n * other) / (n + 1) for (start, added), other in parts]
+        members = None if training.interrupted else _replayed(models.trainings, spec, samples, engine, context)
+        joined = _joined(training, _averaged(members or models.trainings, weights, options))
+        if members is None:
+            joined.interrupt()
+        training = joined
     elif weights is not None and not training.interrupted:
         _apply_weights(training.ensemble, weights, models.n_rounds, n_rounds)
     _set_baseline(training, spec, samples, folds, weighted)
@@ -354,14 +361,26 @@ def _averaged(trainings: list[Training], weights: Weights | None, options: TreeO
     return first
 
 
+def _replayed(
+    members: list[Training], spec: FitSpec, samples: Samples, engine: Engine, context: Context
+) -> list[Training] | None:
+    """Fit the leaf values of fold models again on all samples; None after an interrupt."""
+    replayed = []
+    for member in members:
+        replayed.append(replay(member, spec, samples, engine, context))
+        if replayed[-1].interrupted:
+            return None
+    return replayed
+
+
 def _joined(full: Training, averaged: Training) -> Training:
-    """Average a model on all samples with that of the folds, which stands alone if the model was interrupted."""
+    """Average a model on all samples with those of the folds, which stand alone if the model was interrupted."""
     if full.interrupted:
-        averaged.interrupted, averaged.stop = True, full.stop
         return averaged
-    for training in (full, averaged):
+    n_folds = len(averaged.members)
+    for training, share in ((full, 1 / (n_folds + 1)), (averaged, n_folds / (n_folds + 1))):
         ensemble = training.ensemble
-        ensemble.reweight(ensemble.weights / 2, ensemble.intercept / 2)
+        ensemble.reweight(ensemble.weights * share, ensemble.intercept * share)
     full.ensemble.extend(averaged.ensemble)
     full.members = averaged.members
     if averaged.options.features:

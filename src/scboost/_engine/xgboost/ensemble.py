@@ -149,14 +149,15 @@ class TreeEnsemble(Ensemble):
 
     def leaf_values(self) -> FloatArray:
         """Leaf values before the weights, tree by tree, of the trees in the native model."""
-        kept = [tree for t in self.kept for tree in self._of_round(int(t))]
+        kept = [tree for t in self.kept for tree in self.trees_of(int(t))]
         return np.concatenate([np.zeros(0, np.float32), *(tree["split_conditions"][leaves(tree)] for tree in kept)])
 
     def dropped(self) -> list[Tree]:
         """Trees that are not in the native model, because their weights are zero."""
-        return [tree for t in np.setdiff1d(np.arange(self.n_rounds), self.kept) for tree in self._of_round(int(t))]
+        return [tree for t in np.setdiff1d(np.arange(self.n_rounds), self.kept) for tree in self.trees_of(int(t))]
 
-    def _of_round(self, t: int) -> list[Tree]:
+    def trees_of(self, t: int) -> list[Tree]:
+        """Return the trees of a round, without their weights."""
         return self._trees[t * self.n_outputs : (t + 1) * self.n_outputs]
 
     def restore(self, native: Document, weights: FloatArray, leaf_values: FloatArray, dropped: list[Tree]) -> None:
@@ -370,6 +371,16 @@ class TreeEnsemble(Ensemble):
         for i, tree in enumerate(self._trees[first * K : (first + len(rounds)) * K]):
             H[i // K, i % K] = tree["split_conditions"][leaves[:, i]]
         return H
+
+    def nodes_of(self, X: Any, first: int, last: int, n_jobs: int = 1) -> IntArray:
+        """Node of each sample in the trees of some rounds, of shape (n, rounds * K); X as from :meth:`prepare`."""
+        K = self.n_outputs
+        if is_available() and not hasattr(X, "num_row"):  # a DMatrix
+            predictor = _predictor(self._trees[first * K : last * K], self.n_features, 1)
+            return predictor.nodes(X, pool_for(n_jobs, X.shape[0] * predictor.n_trees))
+        structure = self._document(np.arange(first, last), np.ones_like(self.weights), np.zeros(K)).booster(n_jobs)
+        leaves = structure.predict(X, pred_leaf=True, validate_features=False)
+        return np.asarray(leaves, dtype=np.intp).reshape(X.num_row(), -1)
 
     def gains(self) -> FloatArray:
         """Total gain of each feature; see :class:`Ensemble`."""
