@@ -126,6 +126,25 @@ def test_trees_are_bit_identical_for_any_number_of_threads(policy, n):
         assert_same(first[0], TreeGrower(data, options).grow(g[None], h[None], seed=3, pool=threads)[0])
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_many_samples_without_weight_do_not_count_but_get_a_leaf(n_threads):
+    X, g, h = make(50_001)
+    data, active = BinnedData(X), np.random.default_rng(7).random(len(X)) < 0.6
+    g, h, threads = (
+        np.where(active, g, 0).astype(np.float32),
+        np.where(active, h, 0).astype(np.float32),
+        Pool(n_threads),
+    )
+    [grown] = TreeGrower(data, GrowthOptions()).grow(g[None], h[None], pool=threads)
+    alone = BinnedData(X[active], cuts=data.cuts)
+    [expected] = TreeGrower(alone, GrowthOptions()).grow(g[None, active], h[None, active])
+    for name in grown.tree:
+        np.testing.assert_array_equal(grown.tree[name], expected.tree[name], err_msg=name)
+    np.testing.assert_array_equal(grown.leaf[active], expected.leaf)
+    [nodes] = TreePredictor([grown.tree], [0], X.shape[1]).nodes(X).T
+    np.testing.assert_array_equal(nodes, grown.nodes[grown.leaf])
+
+
 def test_trees_of_several_outputs_are_those_grown_alone():
     X, g, h = make()
     gradients = np.stack([g, -2 * g, g**2]).astype(np.float32)

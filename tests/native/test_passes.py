@@ -49,6 +49,35 @@ def test_derivatives_and_losses_are_those_of_the_loss(loss, scale, kind):
     np.testing.assert_allclose(mass, N if w is None else w.sum())
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_passes_are_bit_identical_for_any_number_of_threads(n_threads, weighted):
+    n, pool = 70_001, passes.Pool(n_threads)
+    F, rng = vectors(3, n), np.random.default_rng(3)
+    w = rng.uniform(0, 2, n) if weighted else None
+    keys, table = rng.integers(2**32, size=n, dtype=np.uint32), vectors(4096)
+    leaf, values = rng.integers(40, size=n).astype(np.uint8), vectors(40)
+
+    def run(threads):
+        out = []
+        for loss, y in ((LogisticLoss(), F[1] > 0), (SoftmaxLoss(3), F.argmax(axis=0)), (SquaredLoss(), F[2])):
+            scores = F[: loss.n_outputs]
+            r, hessian = np.empty_like(scores), np.empty_like(scores)
+            sums = getattr(passes, loss.kernel)(y.astype(np.float32), scores, w, r, hessian, threads)
+            target, mass, energy, span = np.empty_like(r), np.empty_like(r), np.empty(len(r)), np.empty(len(r))
+            streams = list(range(len(r)))
+            total = passes.set_target(
+                r, hessian, w, keys, None, table, streams, 0.3, target, mass, energy, span, threads
+            )
+            out += [np.array(sums), r, hessian, target, mass if weighted else np.array(total), energy, span]
+        h, sums = np.empty(n, dtype=np.float32), F[0].copy()
+        passes.add_predictions(leaf, values, 0.1, h, sums, threads)
+        return [*out, h, sums]
+
+    for one, several in zip(run(None), run(pool), strict=True):
+        np.testing.assert_array_equal(one, several)
+
+
 @given(arrays(np.float32, (1, 17), elements=st.floats(width=32)))
 def test_logistic_derivatives_of_any_scores_are_probabilities_or_not_a_number(F):
     y = np.arange(17, dtype=np.float32) % 2

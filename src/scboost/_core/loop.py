@@ -267,7 +267,8 @@ class Boosting:
         """Compute the residual r, which is the negative gradient, and the Hessian; return the sums that follow need."""
         state, communicator, threads = self._state, self._context.communicator, self._context.threads
         if self._kernel is not None:
-            local = [np.array(self._kernel(self._y, state.F, self._weight64, self._r, self._hessian))]
+            vectors = self._y, state.F, self._weight64, self._r, self._hessian
+            local = [np.array(self._kernel(*vectors, threads.native_pool))]
         elif self._loss.separable:
             local = [total_sums(threads.map_blocks(self._differentiate, len(self._y)))]
         else:
@@ -376,19 +377,21 @@ class Boosting:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Set what a learner is grown on by passes of the native engine; see :meth:`_set_target`."""
         q, hessian, target = self._q, self._tree_hessian, self._target
-        set_target = self._context.threads.passes.set_target  # type: ignore[union-attr]
+        threads = self._context.threads
+        set_target = threads.passes.set_target  # type: ignore[union-attr]
         weight = self._weight64 if weight is self._weight else weight
         weighted = target if weight is None else self._weighted_hessian
         energy, spans = np.empty((2, len(q)))
         if noise is None or noise.is_shared:
             source = _NO_NOISE if noise is None else noise.source(range(len(q)))
-            mass = set_target(q, hessian, weight, *source, target, weighted, energy, spans)
+            mass = set_target(q, hessian, weight, *source, target, weighted, energy, spans, threads.native_pool)
         else:
             mass = 0.0
             for k in range(len(q)):
                 one = slice(k, k + 1)
+                source = noise.source(range(k, k + 1))
                 parts = (array[one] for array in (target, weighted, energy, spans))
-                mass += set_target(q[one], hessian[one], weight, *noise.source(range(k, k + 1)), *parts)
+                mass += set_target(q[one], hessian[one], weight, *source, *parts, threads.native_pool)
         return energy, np.array(mass), _clearly_varies(float(spans[0]), self._r)
 
     def _set_leaf_values(self, learners: list[Learner], weight: FloatArray | None) -> None:
@@ -538,7 +541,7 @@ def add_predictions(learner: Learner, eta: float, h: FloatArray | None, F: Float
     """Add the predictions of a learner to the scores of its output, of shape (n,), and put them into h, if given."""
     leaf, values = learner.leaf, learner.values
     if threads.passes is not None and leaf is not None and F.dtype == values.dtype == np.float32:
-        threads.passes.add_predictions(leaf, values, eta, h, F)
+        threads.passes.add_predictions(leaf, values, eta, h, F, threads.native_pool)
         return
 
     def add_block(rows: slice) -> None:

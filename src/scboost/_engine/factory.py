@@ -14,7 +14,6 @@ from scboost._engine.estimator import EstimatorEngine
 from scboost._engine.interface import Engine, EngineName, TreeOptions
 from scboost._engine.native import MISSING, is_available
 from scboost._runtime.context import Context
-from scboost._runtime.threads import thread_count
 from scboost._xgboost import installed_version
 
 NEITHER = (
@@ -23,7 +22,7 @@ NEITHER = (
 )
 
 if TYPE_CHECKING:
-    from scboost._engine.native.trees import BinnedData, Pool
+    from scboost._engine.native.trees import BinnedData
 
 
 def engine_name(
@@ -129,7 +128,6 @@ class EngineFactory:
     def __init__(self, spec: EngineSpec, context: Context) -> None:
         self._spec, self._context = spec, context
         self._binned: dict[tuple[int, int], tuple[Any, FloatArray | None, BinnedData]] = {}
-        self._pool: Pool | None = None
 
     def make(self, X: Any, sample_weight: FloatArray | None, options: TreeOptions) -> Engine:
         """Return an engine on a training matrix.
@@ -202,12 +200,9 @@ class EngineFactory:
         shape: Literal["depth-wise", "leaf-wise", "symmetric"],
     ) -> Engine:
         from scboost._engine.native.engine import NativeEngine, binned
-        from scboost._engine.native.trees import GrowthOptions, Pool
+        from scboost._engine.native.trees import GrowthOptions
 
-        spec, key = self._spec, (id(X), id(sample_weight))
-        n_threads = thread_count(spec.n_threads)
-        if self._pool is None and n_threads > 1:
-            self._pool = Pool(n_threads)  # idle threads sleep if there is too little work
+        spec, key, pool = self._spec, (id(X), id(sample_weight)), self._context.threads.native_pool
         if key not in self._binned:
             data = binned(
                 X,
@@ -215,7 +210,7 @@ class EngineFactory:
                 categorical=spec.categorical,
                 sample_weight=sample_weight,
                 reference=spec.bin_reference,
-                pool=self._pool,
+                pool=pool,
             )
             self._binned[key] = X, sample_weight, data  # keep the objects alive while their ids are used as keys
         growth = GrowthOptions(
@@ -237,7 +232,7 @@ class EngineFactory:
             growth,
             features=_indices(options),
             colsample=spec.colsample_bytree,
-            pool=self._pool,
+            pool=pool,
             context=self._context,
         )
 

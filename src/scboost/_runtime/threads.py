@@ -55,16 +55,20 @@ class Threads:
         Number of threads.
     passes : module or None
         :mod:`scboost._engine.native.passes`, set for fits with the native engine; NumPy is used without it.
+    native_pool : Pool or None
+        Threads of the compiled kernels; None for one thread.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
         self.passes: ModuleType | None = None
+        self.native_pool: Any = None
         self._pool: ThreadPoolExecutor | None = None
 
     def use_passes(self, passes: ModuleType) -> None:
         """Use the passes of the native engine, with any number of threads: their sums are rounded differently."""
         self.passes = passes
+        self.native_pool = passes.Pool(self.n_threads) if self.n_threads > 1 else None
 
     def map_blocks(self, function: Callable[[slice], _T], n: int, size: int | None = None) -> list[_T]:
         """Call a function for every block of samples.

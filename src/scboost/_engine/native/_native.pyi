@@ -105,6 +105,7 @@ def logistic(
     weight: npt.NDArray[np.float64] | None,
     r: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32],
+    pool: Pool | None = None,
 ) -> tuple[float, float]: ...
 def softmax(
     y: npt.NDArray[np.float32],
@@ -112,6 +113,7 @@ def softmax(
     weight: npt.NDArray[np.float64] | None,
     r: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32],
+    pool: Pool | None = None,
 ) -> tuple[float, float]: ...
 def squared(
     y: npt.NDArray[np.float32],
@@ -119,6 +121,7 @@ def squared(
     weight: npt.NDArray[np.float64] | None,
     r: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32],
+    pool: Pool | None = None,
 ) -> tuple[float, float]: ...
 def logistic_loss(
     y: npt.NDArray[np.float32],
@@ -161,6 +164,7 @@ def set_target(
     weighted: npt.NDArray[np.floating],
     energies: npt.NDArray[np.float64],
     spans: npt.NDArray[np.float64],
+    pool: Pool | None = None,
 ) -> float: ...
 def newton_values(
     leaf: npt.NDArray[np.integer],
@@ -184,6 +188,7 @@ def add_predictions(
     eta: float,
     h: npt.NDArray[np.float32] | None,
     F: npt.NDArray[np.float32],
+    pool: Pool | None = None,
 ) -> None: ...
 def add_leaf_values(
     leaf: npt.NDArray[np.unsignedinteger], values: npt.NDArray[np.float64], out: npt.NDArray[np.float64]

@@ -7,6 +7,7 @@ Vectors are float32 and contiguous, sums are taken over fixed blocks of samples 
 from __future__ import annotations
 
 from ._native import (
+    Pool,
     add_predictions,
     leaf_sums,
     logistic,
@@ -21,6 +22,7 @@ from ._native import (
 )
 
 __all__ = [
+    "Pool",
     "add_predictions",
     "leaf_sums",
     "logistic",

@@ -230,25 +230,46 @@ class Growth {
     Pair* pairs = work_.pairs.reserve(n);
     work_.other_rows.reserve(n);
     work_.other_pairs.reserve(n);
-    std::uint32_t count = 0;
-    Sum sizes, total;
-    for (std::size_t i = 0; i < n; ++i) {
-      const T g = f * gradient[i], h = fh * hessian[i];
-      const Pair p{static_cast<float>(g), static_cast<float>(h)};
-      rows[count] = static_cast<std::uint32_t>(i);
-      pairs[count] = p;
-      const bool counts = !(p.g == 0.0f && p.h == 0.0f);
-      count += counts;
-      leaf_[i] = counts ? 0 : -1;
-      sizes.g += std::abs(static_cast<double>(g));
-      sizes.h += static_cast<double>(h);
-    }
-    for (std::uint32_t first = 0; first < count; first += kBlock) {
+    const std::size_t n_blocks = (n + kBlock - 1) / kBlock;
+    std::vector<Sum> sums(n_blocks);
+    std::vector<std::uint32_t> counts(n_blocks);
+    Pool* const pool = n > kThreaded / 8 ? pool_ : nullptr;
+    run(pool, n_blocks, [&](std::size_t b) {
+      const std::size_t first = b * kBlock, last = std::min<std::size_t>(n, first + kBlock);
+      std::size_t at = first;
       Sum sum;
-      const std::uint32_t last = std::min(count, first + kBlock);
-      for (std::uint32_t i = first; i < last; ++i) sum.add(pairs[i]);
-      total = total + sum;
+      for (std::size_t i = first; i < last; ++i) {
+        const T g = f * gradient[i], h = fh * hessian[i];
+        const Pair p{static_cast<float>(g), static_cast<float>(h)};
+        rows[at] = static_cast<std::uint32_t>(i);
+        pairs[at] = p;
+        const bool is_active = !(p.g == 0.0f && p.h == 0.0f);
+        at += is_active;
+        leaf_[i] = is_active ? 0 : -1;
+        sum.g += std::abs(static_cast<double>(g));
+        sum.h += static_cast<double>(h);
+      }
+      sums[b] = sum;
+      counts[b] = static_cast<std::uint32_t>(at - first);
+    });
+    Sum sizes, total;
+    std::uint32_t count = 0;
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      sizes = sizes + sums[b];
+      if (count != b * kBlock) {  // close the gap of samples that do not count
+        std::memmove(rows + count, rows + b * kBlock, counts[b] * sizeof *rows);
+        std::memmove(pairs + count, pairs + b * kBlock, counts[b] * sizeof *pairs);
+      }
+      count += counts[b];
     }
+    const std::size_t n_sums = (count + kBlock - 1) / kBlock;
+    run(pool, n_sums, [&](std::size_t b) {
+      const std::uint32_t first = static_cast<std::uint32_t>(b) * kBlock, last = std::min(count, first + kBlock);
+      Sum sum;
+      for (std::uint32_t i = first; i < last; ++i) sum.add(pairs[i]);
+      sums[b] = sum;
+    });
+    for (std::size_t b = 0; b < n_sums; ++b) total = total + sums[b];
     all_active_ = count == n;
     nodes_.clear();
     nodes_.emplace_back();
@@ -986,16 +1007,23 @@ class Growth {
       if (node.left < 0) {
         place[i] = static_cast<std::int32_t>(tree.leaves.size());
         tree.leaves.push_back(static_cast<std::int32_t>(i));
-        if (!node.placed)
-          for (std::uint32_t r = node.begin; r < node.end; ++r) leaf_[rows[r]] = static_cast<std::int32_t>(i);
       }
       write(node, tree);
     }
-    for (std::size_t i = 0; i < bins_.n; ++i) {
-      std::int32_t node = leaf_[i];
-      if (node < 0) node = route(i);
-      leaf_[i] = place[static_cast<std::size_t>(node)];
-    }
+    Pool* const pool = bins_.n > kThreaded / 8 ? pool_ : nullptr;
+    run(pool, tree.leaves.size(), [&](std::size_t k) {
+      const Node& node = nodes_[static_cast<std::size_t>(tree.leaves[k])];
+      if (node.placed) return;
+      for (std::uint32_t r = node.begin; r < node.end; ++r) leaf_[rows[r]] = tree.leaves[k];
+    });
+    run(pool, (bins_.n + kBlock - 1) / kBlock, [&](std::size_t b) {
+      const std::size_t first = b * kBlock, last = std::min<std::size_t>(bins_.n, first + kBlock);
+      for (std::size_t i = first; i < last; ++i) {
+        std::int32_t node = leaf_[i];
+        if (node < 0) node = route(i);
+        leaf_[i] = place[static_cast<std::size_t>(node)];
+      }
+    });
     return tree;
   }
 

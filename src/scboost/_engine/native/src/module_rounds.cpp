@@ -39,12 +39,12 @@ const double* data(const Weight& weight, std::size_t n) {
 
 template <class Function>
 Sums one_output(const Function& function, const In<float>& y, const InRows<float>& F, const Weight& weight,
-                const OutRows<float>& r, const OutRows<float>& hessian) {
+                const OutRows<float>& r, const OutRows<float>& hessian, scb::Pool* pool) {
   const std::size_t n = y.shape(0);
   require(F.shape(0) == 1 && F.shape(1) == n && r.size() == n && hessian.size() == n);
   const double* w = data(weight, n);
   nb::gil_scoped_release release;
-  const scb::LossSums sums = function(y.data(), F.data(), w, n, r.data(), hessian.data());
+  const scb::LossSums sums = function(y.data(), F.data(), w, n, r.data(), hessian.data(), pool);
   return {sums.loss, sums.weight};
 }
 
@@ -78,15 +78,16 @@ void bind_leaves(nb::module_& m) {
   m.def(
       "add_predictions",
       [](const In<Leaf>& leaf, const In<float>& values, float eta, const std::optional<Out<float>>& h,
-         const Out<float>& F) {
+         const Out<float>& F, scb::Pool* pool) {
         const std::size_t n = leaf.shape(0), n_leaves = values.shape(0);
         require(F.shape(0) == n && (!h || h->shape(0) == n));
         float* to = h ? h->data() : nullptr;
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < n; ++i) require(static_cast<std::size_t>(leaf.data()[i]) < n_leaves);
-        scb::add_predictions(leaf.data(), values.data(), eta, n, to, F.data());
+        scb::add_predictions(leaf.data(), values.data(), eta, n, to, F.data(), pool);
       },
-      "leaf"_a.noconvert(), "values"_a.noconvert(), "eta"_a, "h"_a.none(), "F"_a.noconvert());
+      "leaf"_a.noconvert(), "values"_a.noconvert(), "eta"_a, "h"_a.none(), "F"_a.noconvert(),
+      "pool"_a.none() = nb::none());
 }
 
 template <class T>
@@ -96,7 +97,8 @@ void bind_target(nb::module_& m) {
       [](const InRows<float>& q, const InRows<float>& hessian, const Weight& weight,
          const std::optional<In<std::uint32_t>>& keys, const std::optional<In<float>>& scale,
          const std::optional<In<float>>& table, const std::vector<std::uint32_t>& streams, float size,
-         const OutRows<T>& target, const OutRows<T>& weighted, const Out<double>& energies, const Out<double>& spans) {
+         const OutRows<T>& target, const OutRows<T>& weighted, const Out<double>& energies, const Out<double>& spans,
+         scb::Pool* pool) {
         const std::size_t K = q.shape(0), n = q.shape(1);
         require(hessian.size() == K * n && target.size() == K * n && weighted.size() == K * n);
         require(energies.shape(0) == K && spans.shape(0) == K);
@@ -109,7 +111,7 @@ void bind_target(nb::module_& m) {
           scb::Noise noise;
           if (keys) noise = {keys->data(), scale ? scale->data() : nullptr, table->data(), streams[k], size};
           const auto sums = scb::set_target(q.data() + k * n, hessian.data() + k * n, w, noise, n,
-                                            target.data() + k * n, weighted.data() + k * n);
+                                            target.data() + k * n, weighted.data() + k * n, pool);
           energies.data()[k] = sums.energy;
           spans.data()[k] = n > 0 ? static_cast<double>(sums.high) - static_cast<double>(sums.low) : 0.0;
           mass += sums.hessian;
@@ -118,7 +120,7 @@ void bind_target(nb::module_& m) {
       },
       "q"_a.noconvert(), "hessian"_a.noconvert(), "weight"_a.none(), "keys"_a.none(), "scale"_a.none(),
       "table"_a.none(), "streams"_a, "size"_a, "target"_a.noconvert(), "weighted"_a.noconvert(),
-      "energies"_a.noconvert(), "spans"_a.noconvert());
+      "energies"_a.noconvert(), "spans"_a.noconvert(), "pool"_a.none() = nb::none());
 }
 
 // Index of held-out samples, with their targets and weights.
@@ -155,25 +157,32 @@ void bind_rounds(nb::module_& m) {
   m.def(
       "logistic",
       [](const In<float>& y, const InRows<float>& F, const Weight& weight, const OutRows<float>& r,
-         const OutRows<float>& hessian) { return one_output(scb::logistic, y, F, weight, r, hessian); },
-      "y"_a.noconvert(), "F"_a.noconvert(), "weight"_a.none(), "r"_a.noconvert(), "hessian"_a.noconvert());
+         const OutRows<float>& hessian, scb::Pool* pool) {
+        return one_output(scb::logistic, y, F, weight, r, hessian, pool);
+      },
+      "y"_a.noconvert(), "F"_a.noconvert(), "weight"_a.none(), "r"_a.noconvert(), "hessian"_a.noconvert(),
+      "pool"_a.none() = nb::none());
   m.def(
       "squared",
       [](const In<float>& y, const InRows<float>& F, const Weight& weight, const OutRows<float>& r,
-         const OutRows<float>& hessian) { return one_output(scb::squared, y, F, weight, r, hessian); },
-      "y"_a.noconvert(), "F"_a.noconvert(), "weight"_a.none(), "r"_a.noconvert(), "hessian"_a.noconvert());
+         const OutRows<float>& hessian, scb::Pool* pool) {
+        return one_output(scb::squared, y, F, weight, r, hessian, pool);
+      },
+      "y"_a.noconvert(), "F"_a.noconvert(), "weight"_a.none(), "r"_a.noconvert(), "hessian"_a.noconvert(),
+      "pool"_a.none() = nb::none());
   m.def(
       "softmax",
       [](const In<float>& y, const InRows<float>& F, const Weight& weight, const OutRows<float>& r,
-         const OutRows<float>& hessian) -> Sums {
+         const OutRows<float>& hessian, scb::Pool* pool) -> Sums {
         const std::size_t n = y.shape(0), K = F.shape(0);
         require(F.shape(1) == n && r.size() == n * K && hessian.size() == n * K);
         const double* w = data(weight, n);
         nb::gil_scoped_release release;
-        const scb::LossSums sums = scb::softmax(y.data(), F.data(), w, n, K, r.data(), hessian.data());
+        const scb::LossSums sums = scb::softmax(y.data(), F.data(), w, n, K, r.data(), hessian.data(), pool);
         return {sums.loss, sums.weight};
       },
-      "y"_a.noconvert(), "F"_a.noconvert(), "weight"_a.none(), "r"_a.noconvert(), "hessian"_a.noconvert());
+      "y"_a.noconvert(), "F"_a.noconvert(), "weight"_a.none(), "r"_a.noconvert(), "hessian"_a.noconvert(),
+      "pool"_a.none() = nb::none());
   m.def(
       "project",
       [](const InRows<float>& H, const In<float>& r, const std::optional<In<float>>& hessian, const Weight& weight,

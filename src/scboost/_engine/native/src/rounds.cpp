@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kBlock = 1 << 10;  // samples whose sums are in float or in order; a few vectors fit into cache
 constexpr std::size_t kLanes = 8;        // partial sums, so that several samples are added at a time
+constexpr std::size_t kTask = 16 * kBlock;   // samples of a task of a pool
+constexpr std::size_t kThreaded = 2 * kTask;  // samples from which other threads are woken up
 constexpr float kMinHessian = 1e-16f;    // as in XGBoost
 
 // exp(x) to 2 units in the last place, for x <= 0; without branches, so that compilers vectorise it. NaN is taken for a
@@ -50,6 +52,25 @@ void for_blocks(std::size_t n, const Visit& visit) {
   for (std::size_t first = 0; first < n; first += kBlock) visit(first, std::min(kBlock, n - first));
 }
 
+// The same on a pool, if samples are many; returns the sum of the results, added in the order of the blocks.
+template <class Sums, class Visit>
+Sums sum_blocks(Pool* pool, std::size_t n, const Visit& visit) {
+  Sums total;
+  if (pool == nullptr || n < kThreaded) {
+    for_blocks(n, [&](std::size_t first, std::size_t count) { total.add(visit(first, count)); });
+    return total;
+  }
+  std::vector<Sums> sums((n + kBlock - 1) / kBlock);
+  run(pool, (n + kTask - 1) / kTask, [&](std::size_t task) {
+    const std::size_t begin = task * kTask;
+    for_blocks(std::min(kTask, n - begin), [&](std::size_t first, std::size_t count) {
+      sums[(begin + first) / kBlock] = visit(begin + first, count);
+    });
+  });
+  for (const Sums& block : sums) total.add(block);
+  return total;
+}
+
 double add_up(const float* a, std::size_t count) {
   double lanes[kLanes] = {};
   std::size_t i = 0;
@@ -84,24 +105,19 @@ float dot(const float* a, const float* b, std::size_t count) {
   return sum;
 }
 
-void add_losses(const float* losses, const double* weight, std::size_t first, std::size_t count, LossSums& sums) {
-  if (weight == nullptr) {
-    sums.loss += add_up(losses, count);
-    sums.weight += static_cast<double>(count);
-  } else {
-    sums.loss += add_up(losses, weight + first, count);
-    double total = 0;
-    for (std::size_t i = 0; i < count; ++i) total += weight[first + i];
-    sums.weight += total;
-  }
+LossSums add_losses(const float* losses, const double* weight, std::size_t first, std::size_t count) {
+  if (weight == nullptr) return {add_up(losses, count), static_cast<double>(count)};
+  double total = 0;
+  for (std::size_t i = 0; i < count; ++i) total += weight[first + i];
+  return {add_up(losses, weight + first, count), total};
 }
 
 }  // namespace
 
-LossSums logistic(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian) {
-  LossSums sums;
-  float losses[kBlock];
-  for_blocks(n, [&](std::size_t first, std::size_t count) {
+LossSums logistic(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian,
+                  Pool* pool) {
+  return sum_blocks<LossSums>(pool, n, [&](std::size_t first, std::size_t count) {
+    float losses[kBlock];
     const float *yb = y + first, *Fb = F + first;
     float *rb = r + first, *hb = hessian + first;
     for (std::size_t i = 0; i < count; ++i) {
@@ -112,16 +128,14 @@ LossSums logistic(const float* y, const float* F, const double* weight, std::siz
       hb[i] = (h < kMinHessian ? kMinHessian : h) + invalid;
       losses[i] = ((x > 0 ? x : 0.0f) - yb[i] * x) + log_one_plus(e);
     }
-    add_losses(losses, weight, first, count, sums);
+    return add_losses(losses, weight, first, count);
   });
-  return sums;
 }
 
 LossSums softmax(const float* y, const float* F, const double* weight, std::size_t n, std::size_t K, float* r,
-                 float* hessian) {
-  LossSums sums;
-  float losses[kBlock], most[kBlock], total[kBlock];
-  for_blocks(n, [&](std::size_t first, std::size_t count) {
+                 float* hessian, Pool* pool) {
+  return sum_blocks<LossSums>(pool, n, [&](std::size_t first, std::size_t count) {
+    float losses[kBlock], most[kBlock], total[kBlock];
     std::copy(F + first, F + first + count, most);
     for (std::size_t k = 1; k < K; ++k)
       for (std::size_t i = 0; i < count; ++i) most[i] = F[k * n + first + i] > most[i] ? F[k * n + first + i] : most[i];
@@ -145,45 +159,40 @@ LossSums softmax(const float* y, const float* F, const double* weight, std::size
         hessian[k * n + first + i] = h < kMinHessian ? kMinHessian : h;
         r[k * n + first + i] = (y[first + i] == static_cast<float>(k) ? 1.0f : 0.0f) - p;
       }
-    add_losses(losses, weight, first, count, sums);
+    return add_losses(losses, weight, first, count);
   });
-  return sums;
 }
 
-LossSums squared(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian) {
-  LossSums sums;
-  float losses[kBlock];
-  for_blocks(n, [&](std::size_t first, std::size_t count) {
+LossSums squared(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian,
+                 Pool* pool) {
+  return sum_blocks<LossSums>(pool, n, [&](std::size_t first, std::size_t count) {
+    float losses[kBlock];
     for (std::size_t i = 0; i < count; ++i) {
       const float d = y[first + i] - F[first + i];
       r[first + i] = d;
       hessian[first + i] = 1.0f;
       losses[i] = d * d / 2;
     }
-    add_losses(losses, weight, first, count, sums);
+    return add_losses(losses, weight, first, count);
   });
-  return sums;
 }
 
 LossSums logistic_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m) {
-  LossSums sums;
-  float losses[kBlock];
-  for_blocks(m, [&](std::size_t first, std::size_t count) {
+  return sum_blocks<LossSums>(nullptr, m, [&](std::size_t first, std::size_t count) {
+    float losses[kBlock];
     for (std::size_t i = 0; i < count; ++i) losses[i] = F[index[first + i]];
     for (std::size_t i = 0; i < count; ++i) {
       const float x = losses[i], size = x < 0 ? -x : x;
       losses[i] = ((x > 0 ? x : 0.0f) - y[first + i] * x) + log_one_plus(exp_negative(-size)) + (x - x);
     }
-    add_losses(losses, weight, first, count, sums);
+    return add_losses(losses, weight, first, count);
   });
-  return sums;
 }
 
 LossSums softmax_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m,
                       std::size_t n, std::size_t K) {
-  LossSums sums;
-  float losses[kBlock];
-  for_blocks(m, [&](std::size_t first, std::size_t count) {
+  return sum_blocks<LossSums>(nullptr, m, [&](std::size_t first, std::size_t count) {
+    float losses[kBlock];
     for (std::size_t i = 0; i < count; ++i) {
       const float* own = F + index[first + i];
       float most = own[0], total = 0;
@@ -196,22 +205,19 @@ LossSums softmax_loss(const float* y, const float* F, const std::int64_t* index,
       const bool known = label >= 0.0f && label < static_cast<float>(K);
       losses[i] = std::log(total) + (most - (known ? own[static_cast<std::size_t>(label) * n] : most));
     }
-    add_losses(losses, weight, first, count, sums);
+    return add_losses(losses, weight, first, count);
   });
-  return sums;
 }
 
 LossSums squared_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m) {
-  LossSums sums;
-  float losses[kBlock];
-  for_blocks(m, [&](std::size_t first, std::size_t count) {
+  return sum_blocks<LossSums>(nullptr, m, [&](std::size_t first, std::size_t count) {
+    float losses[kBlock];
     for (std::size_t i = 0; i < count; ++i) {
       const float d = y[first + i] - F[index[first + i]];
       losses[i] = d * d / 2;
     }
-    add_losses(losses, weight, first, count, sums);
+    return add_losses(losses, weight, first, count);
   });
-  return sums;
 }
 
 namespace {
@@ -350,11 +356,11 @@ Projection project(const float* H, std::size_t t, const float* r, const float* h
 
 template <class T>
 TargetSums set_target(const float* q, const float* hessian, const double* weight, const Noise& noise, std::size_t n,
-                      T* target, T* weighted) {
-  TargetSums sums;
-  float v[kBlock], z[kBlock];
-  std::uint32_t place[kBlock];
-  for_blocks(n, [&](std::size_t first, std::size_t count) {
+                      T* target, T* weighted, Pool* pool) {
+  return sum_blocks<TargetSums>(pool, n, [&](std::size_t first, std::size_t count) {
+    TargetSums sums;
+    float v[kBlock], z[kBlock];
+    std::uint32_t place[kBlock];
     std::copy(q + first, q + first + count, v);
     if (noise.keys != nullptr) {
       for (std::size_t i = 0; i < count; ++i) {
@@ -381,16 +387,15 @@ TargetSums set_target(const float* q, const float* hessian, const double* weight
       sums.low = q[first + i] < sums.low ? q[first + i] : sums.low;
       sums.high = q[first + i] > sums.high ? q[first + i] : sums.high;
     }
-    double block = 0, mass = 0;
-    for (std::size_t k = 0; k < kLanes; ++k) block += energy[k], mass += total[k];
-    sums.energy += block;
-    sums.hessian += mass;
+    for (std::size_t k = 0; k < kLanes; ++k) sums.energy += energy[k], sums.hessian += total[k];
+    return sums;
   });
-  return sums;
 }
 
-template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, float*, float*);
-template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, double*, double*);
+template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, float*, float*,
+                               Pool*);
+template TargetSums set_target(const float*, const float*, const double*, const Noise&, std::size_t, double*, double*,
+                               Pool*);
 
 namespace {
 
@@ -430,22 +435,22 @@ void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const flo
 }
 
 template <class Leaf>
-void add_predictions(const Leaf* leaf, const float* values, float eta, std::size_t n, float* h, float* F) {
-  if (h == nullptr) {
-    for (std::size_t i = 0; i < n; ++i) F[i] += eta * values[leaf[i]];
-    return;
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    h[i] = values[leaf[i]];
-    F[i] += eta * h[i];
-  }
+void add_predictions(const Leaf* leaf, const float* values, float eta, std::size_t n, float* h, float* F, Pool* pool) {
+  run(n < kThreaded ? nullptr : pool, (n + kTask - 1) / kTask, [&](std::size_t task) {
+    const std::size_t begin = task * kTask, end = std::min(begin + kTask, n);
+    for (std::size_t i = begin; i < end; ++i) {
+      const float value = values[leaf[i]];
+      if (h != nullptr) h[i] = value;
+      F[i] += eta * value;
+    }
+  });
 }
 
 #define SCB_FOR_LEAF(Leaf)                                                                                       \
   template void leaf_sums(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double*); \
   template void newton_values(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double, \
                               double, float*);                                                                         \
-  template void add_predictions(const Leaf*, const float*, float, std::size_t, float*, float*);
+  template void add_predictions(const Leaf*, const float*, float, std::size_t, float*, float*, Pool*);
 SCB_FOR_LEAF(std::uint8_t)
 SCB_FOR_LEAF(std::uint16_t)
 SCB_FOR_LEAF(std::int32_t)

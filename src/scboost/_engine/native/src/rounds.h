@@ -1,6 +1,7 @@
 // Passes over the samples that every round of boosting makes.
 //
-// Sums are taken over fixed blocks of samples and added in the order of the blocks.
+// Sums are taken over fixed blocks of samples and added in the order of the blocks, whatever the threads of a pool, which
+// may be null.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +9,25 @@
 #include <limits>
 
 #include "common.h"
+#include "pool.h"
 
 namespace scb {
 
 // Sums of weighted losses and of weights.
 struct LossSums {
   double loss = 0, weight = 0;
+
+  void add(const LossSums& o) { loss += o.loss, weight += o.weight; }
 };
 
 // Negative gradient r, Hessian and loss of a 0/1 target, or probability, y at log-odds F. `weight` may be null.
-LossSums logistic(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian);
+LossSums logistic(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian,
+                  Pool* pool);
 // The same for class indices y at K scores, of shape (K, n); the Hessian is 2 p (1 - p).
 LossSums softmax(const float* y, const float* F, const double* weight, std::size_t n, std::size_t K, float* r,
-                 float* hessian);
-LossSums squared(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian);
+                 float* hessian, Pool* pool);
+LossSums squared(const float* y, const float* F, const double* weight, std::size_t n, float* r, float* hessian,
+                 Pool* pool);
 
 // Weighted losses of the samples listed in `index`, at scores of shape (K, n); y and `weight` are those of these samples.
 LossSums logistic_loss(const float* y, const float* F, const std::int64_t* index, const double* weight, std::size_t m);
@@ -56,12 +62,18 @@ struct Noise {
 struct TargetSums {
   double energy = 0, hessian = 0;
   float low = std::numeric_limits<float>::infinity(), high = -std::numeric_limits<float>::infinity();
+
+  void add(const TargetSums& o) {
+    energy += o.energy, hessian += o.hessian;
+    low = o.low < low ? o.low : low;
+    high = o.high > high ? o.high : high;
+  }
 };
 
 // Sets target = weight * v and weighted = weight * Hessian; without weights only the target.
 template <class T>
 TargetSums set_target(const float* q, const float* hessian, const double* weight, const Noise& noise, std::size_t n,
-                      T* target, T* weighted);
+                      T* target, T* weighted, Pool* pool);
 
 // Sums of weighted a and b over the samples of each leaf, of shape (2, n_leaves).
 template <class Leaf>
@@ -73,6 +85,6 @@ void newton_values(const Leaf* leaf, std::size_t n_leaves, const float* r, const
                    std::size_t n, double l2, double l1, float* values);
 // h = values[leaf] unless h is null, and F += eta * values[leaf].
 template <class Leaf>
-void add_predictions(const Leaf* leaf, const float* values, float eta, std::size_t n, float* h, float* F);
+void add_predictions(const Leaf* leaf, const float* values, float eta, std::size_t n, float* h, float* F, Pool* pool);
 
 }  // namespace scb
