@@ -23,7 +23,6 @@ from scboost.diagnostics._frontier import COMPRESS, register_frontier_method
 if TYPE_CHECKING:
     import xgboost
 
-_LEAVES = 64
 _LOSS_PARAMETERS = ("loss", "quantile", "expectile", "tweedie_power", "huber_delta")
 
 register_frontier_method(COMPRESS, compressed_margins)
@@ -36,7 +35,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
@@ -56,7 +55,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
@@ -75,7 +74,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
@@ -106,8 +105,9 @@ def compress(
         Labels or targets. Used to report losses, not for fitting.
     max_trees : int, default=20
         Maximum number of trees; per class if there are more than two classes.
-    max_leaves : int, default=64
-        Maximum number of leaves of a tree. More leaves approximate the teacher more closely with as many trees.
+    max_leaves : int or "auto", default="auto"
+        Maximum number of leaves of a tree; "auto" is 64 for up to 20 trees and 96 for more. More leaves approximate
+        the teacher more closely with as many trees, and take longer.
     max_bytes : int, "auto" or None, default="auto"
         Maximum size of the model file in UBJSON. To satisfy it, the number of leaves is reduced down to about 16, then
         the number of trees. "auto" is a tenth of the teacher's file, but at least 10,000, for models of scboost, and no
@@ -194,7 +194,7 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
     Parameters
     ----------
     estimator : SCBoostClassifier or SCBoostRegressor
-        Fitted; ``max_leaves`` limits the leaves of the compressed trees, to 64 if it is not a number.
+        Fitted; ``max_leaves`` limits the leaves of the compressed trees, if it is a number.
     X : array, sparse matrix or table
         Training set.
     max_trees : int
@@ -205,7 +205,7 @@ def compressed(estimator: SCBoostClassifier | SCBoostRegressor, X: Any, max_tree
         estimator,
         X,
         max_trees=max_trees,
-        max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else _LEAVES,
+        max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else "auto",
         n_jobs=estimator.n_jobs,
         random_state=0
         if estimator.random_state is None
