@@ -3,7 +3,8 @@
 ``scboost-lab compress_study PART`` appends to ``results/compress/<part>.csv``; one row is one fold of one method on one
 data set, with at most `TRAIN_CAP` training samples. No setting of a compressed model is selected on the test fold
 during a run. The ridge of growth and the number of leaves of models of 50 trees were selected on results of
-`CHOSEN_ON`, half of the sets; ``summary`` shows both halves. Earlier results on fold 0 influenced the leaf size.
+`compress_summary.CHOSEN_ON`, half of the sets; ``summary`` shows both halves. Earlier results on fold 0 influenced the
+leaf size.
 The learning rate of a short boosted model is selected on the test fold, in its favour, when the rows are summarized:
 there is one row for each learning rate.
 """
@@ -52,8 +53,6 @@ STUDENT_COLUMNS = (
 )
 PEER_COLUMNS = (*SCORES, "seconds", "redundancy")
 COVERAGE_COLUMNS = ("agreement", "loss_rise", "covered_agreement", "covered_rise", "covered_divergence")
-
-CHOSEN_ON = (*sorted(ALL)[::2], *sorted(REGRESSION)[::2])
 
 Array = NDArray[Any]
 

@@ -316,8 +316,8 @@ def grow_selected(
 ) -> tuple[Student, JointFit]:
     """Grow a student with the ridge that does best on validation samples after the first rounds.
 
-    For regression it is the large one. With a large ridge, a tree fits part of the residual only, and leaves the rest to
-    the following trees. That pays where samples are few for the teacher's complexity, so that fully fitted trees
+    For regression it is the large one. With a large ridge, a tree fits part of the residual only, and leaves the rest
+    to the following trees. That pays where samples are few for the teacher's complexity, so that fully fitted trees
     overfit them.
 
     Parameters
