@@ -124,6 +124,12 @@ def test_max_leaves_bounds_every_tree(binary):
     assert small.n_leaves <= 20
 
 
+def test_trees_have_more_leaves_by_default_if_there_are_more_than_twenty(binary):
+    model, X, *_ = binary
+    few, many = (compress(model, X, max_trees=n, **FAST) for n in (20, 21))
+    assert (few.max_leaves, many.max_leaves) == (64, 96)
+
+
 def test_many_classes():
     X, y = load_iris(return_X_y=True)
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
@@ -236,6 +242,7 @@ def test_certificates_cover():
     [
         ({"max_trees": 0}, "max_trees=0 must be an integer of at least 1"),
         ({"max_leaves": 1}, "max_leaves=1 must be an integer of at least 2"),
+        ({"max_leaves": "many"}, "max_leaves='many' must be 'auto' or an integer of at least 2"),
         ({"max_bytes": 3}, "max_bytes=3 must be an integer of at least 1000"),
         ({"max_bytes": 1000}, r"max_bytes=1000 is too small for one tree of two leaves .* use at least 2"),
         ({"confidence": 95}, "confidence=95 must be at least 0.5 and below 1"),

@@ -1,5 +1,7 @@
 """Parts of compress: families, the joint fit of all leaves, synthetic samples, trees, teachers, certificates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,10 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import scboost
+from scboost._compress import growth
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
 from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
-from scboost._compress.growth import Problem, Settings, grow
+from scboost._compress.growth import Problem, Settings, grow, grow_selected
 from scboost._compress.leaves import JointFit, Leaves
 from scboost._compress.samples import Samples
 from scboost._compress.synthetic import Munge
@@ -149,6 +152,52 @@ def test_every_tree_lowers_the_divergence_on_the_fitted_samples(link, rng):
     student, _ = grow(Problem(X, target), np.zeros(4, bool), FAMILIES[link](), Settings(6, 8))
     losses = [FAMILIES[link]().divergence(student.scores(X, t), target).mean() for t in range(1, 7)]
     assert np.all(np.diff(losses) < 0)
+
+
+def wide_problem(n, rng, interaction=3.0):
+    """Return samples of a teacher of 34 features, with an interaction of three of them that few samples tell."""
+    X = rng.uniform(-1, 1, (n, 34)).astype(np.float32)
+    signs = np.sign(X[:, 0] * X[:, 1] * X[:, 2])
+    rest = X[:, 3] + X[:, 4:].sum(axis=1) / 3 if interaction else 8 * np.sign(X[:, 3]) + 4 * np.sign(X[:, 4])
+    return Problem(X, (interaction * signs + rest)[None].astype(np.float64))
+
+
+def divergence_on(problem, student, family):
+    return float(family.divergence(student.scores(problem.X), problem.target).mean())
+
+
+def test_the_ridge_of_growth_is_the_one_with_the_lower_divergence_after_the_first_rounds(rng):
+    family, none = FAMILIES["logit"](), np.zeros(34, bool)
+    seen = set()
+    for interaction in (0.0, 3.0):
+        fitting, validation = (wide_problem(n, rng, interaction) for n in (400, 3000))
+        settings = Settings(growth._PILOT_ROUNDS, 16)
+        _, fit = grow_selected(fitting, validation, none, family, settings)
+        values = {}
+        for ridge in (settings.ridge, growth._LARGE_RIDGE):
+            student, other = grow(fitting, none, family, replace(settings, ridge=ridge))
+            other.ridge = settings.ridge
+            other.refit(growth._TOLERANCE, growth._STEPS)
+            student.history[-1] = other.leaf_values
+            values[ridge] = divergence_on(validation, student, family)
+        assert fit.ridge == min(values, key=values.get)
+        seen.add(fit.ridge)
+    assert len(seen) == 2
+
+
+def test_selected_growth_goes_on_from_its_first_rounds(rng):
+    problem, validation = wide_problem(800, rng), wide_problem(800, rng)
+    family, none, settings = FAMILIES["logit"](), np.zeros(34, bool), Settings(10, 8)
+    student, fit = grow_selected(problem, validation, none, family, settings)
+    whole, _ = grow(problem, none, family, replace(settings, ridge=fit.ridge))
+    assert np.array_equal(student.history[-1], whole.history[-1])
+    assert student.n_rounds == 10
+
+
+def test_regression_grows_with_the_large_ridge(rng):
+    problem = wide_problem(500, rng)
+    _, fit = grow_selected(problem, problem, np.zeros(34, bool), FAMILIES["identity"](), Settings(3, 8))
+    assert fit.ridge == growth._LARGE_RIDGE
 
 
 def test_growth_beats_boosting_of_the_same_size_by_squared_error(rng):
@@ -436,12 +485,12 @@ def test_one_advance_of_the_squared_error_is_the_joint_fit(rng):
 
 
 def test_both_ways_to_find_leaves_agree(rng, monkeypatch):
-    import scboost._compress.trees as module
+    import scboost._compress.trees as trees_module
 
     X = np.where(rng.random((500, 4)) < 0.1, np.nan, rng.standard_normal((500, 4))).astype(np.float32)
     problem = Problem(X, np.nan_to_num(X[:, :1] * X[:, 1:2]).T.astype(np.float64))
     student, _ = grow(problem, np.zeros(4, dtype=bool), FAMILIES["identity"](), Settings(3, 12))
-    found = list(module.apply_trees(student.trees, X))
-    monkeypatch.setattr(module, "is_available", lambda: False)
-    for one, other in zip(found, module.apply_trees(student.trees, X), strict=True):
+    found = list(trees_module.apply_trees(student.trees, X))
+    monkeypatch.setattr(trees_module, "is_available", lambda: False)
+    for one, other in zip(found, trees_module.apply_trees(student.trees, X), strict=True):
         assert np.array_equal(one, other)

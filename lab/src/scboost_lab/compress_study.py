@@ -1,17 +1,20 @@
 """Compare models compressed to a few trees with their teachers and with short boosted models.
 
 ``scboost-lab compress_study PART`` appends to ``results/compress/<part>.csv``; one row is one fold of one method on one
-data set, with at most `TRAIN_CAP` training samples. No setting of a compressed model is selected on the test
-fold during a run, but earlier results on fold 0 influenced the default leaf size of `compress`. The learning rate of a
-short boosted model is selected on the test fold, in its favour, when the rows are summarized: there is one row for each
-learning rate.
+data set, with at most `TRAIN_CAP` training samples. No setting of a compressed model is selected on the test fold
+during a run. The ridge of growth and the number of leaves of models of 50 trees were selected on results of
+`compress_summary.CHOSEN_ON`, half of the sets; ``summary`` shows both halves. Earlier results on fold 0 influenced the
+leaf size.
+The learning rate of a short boosted model is selected on the test fold, in its favour, when the rows are summarized:
+there is one row for each learning rate.
 """
 
 import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -92,6 +95,15 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "without noise": {"munge": {"noise": 0.0}},
     "swap 0.3": {"munge": {"swap_probability": 0.3}},
     "without a limit of bytes": {"max_bytes": None},
+    "small ridge of growth": {"large_ridge": 3.0},
+    "50 trees": {"max_trees": 50},
+    "50 trees, small ridge of growth": {"max_trees": 50, "large_ridge": 3.0},
+    "50 trees of 64 leaves": {"max_trees": 50, "max_leaves": 64},
+    "50 trees, 100,000 synthetic samples": {"max_trees": 50, "n_synthetic": 100_000},
+    "50 trees, swap 0.25": {"max_trees": 50, "munge": {"swap_probability": 0.25}},
+    "50 trees, 20 neighbours": {"max_trees": 50, "munge": {"n_neighbors": 20}},
+    "50 trees, 200 neighbours": {"max_trees": 50, "munge": {"n_neighbors": 200}},
+    "50 trees, real samples of weight 4": {"max_trees": 50, "real_weight": 4.0},
     "10 trees of 128 leaves": {"max_trees": 10, "max_leaves": 128},
     "40 trees of 32 leaves": {"max_trees": 40, "max_leaves": 32},
     "80 trees of 16 leaves": {"max_trees": 80, "max_leaves": 16},
@@ -178,7 +190,8 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
     task : Task
         Its method is a key of `TEACHERS`.
     params : mapping
-        Arguments of ``compress``; "munge" has parameters of the generator of synthetic samples.
+        Arguments of ``compress``; "munge" has parameters of the generator of synthetic samples, "large_ridge" is the
+        larger ridge of growth, "real_weight" the weight of a real sample.
     data_dir : str or None
         Directory of the Parquet files.
 
@@ -190,11 +203,12 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
     kind = task_of(task.dataset)
     _, y, _, y_test = split(task, data_dir)
     model, X, X_test, seconds = fitted_teacher(task.dataset, task.method, task.fold, data_dir)
-    arguments = {"max_leaves": LEAVES, **params}
+    arguments = dict(params)
     munge = arguments.pop("munge", None)
     if munge is not None:
         arguments["X_synthetic"] = _generator(X, munge)
-    small, spent = timed(lambda: compress(model, X, y, random_state=task.fold, **arguments))
+    with _changed(arguments.pop("large_ridge", None), arguments.pop("real_weight", 1.0)):
+        small, spent = timed(lambda: compress(model, X, y, random_state=task.fold, **arguments))
     p, q = (predict(m, X_test, kind) for m in (small.model, model))
     values = {f"teacher_{name}": value for name, value in _scores(kind, y_test, q).items()}
     values |= _scores(kind, y_test, p)
@@ -215,6 +229,26 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
     if kind != "multiclass" and task.fold == 0:
         values["redundancy"] = redundancy(small.model, X_test)
     return values
+
+
+@contextmanager
+def _changed(large_ridge: float | None, real_weight: float) -> Iterator[None]:
+    """Change settings of ``compress`` that are not arguments of it."""
+    from scboost._compress import growth
+
+    ridge, weight = growth._LARGE_RIDGE, growth._weight  # noqa: SLF001 - settings under study
+
+    def weighted(problem: growth.Problem, family: Any) -> NDArray[np.float64]:
+        found = weight(problem, family)
+        found[: problem.n_real] *= real_weight
+        return found
+
+    growth._LARGE_RIDGE = ridge if large_ridge is None else large_ridge  # noqa: SLF001 - as above
+    growth._weight = weighted  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        growth._LARGE_RIDGE, growth._weight = ridge, weight  # noqa: SLF001 - as above
 
 
 def _generator(X: Any, parameters: Mapping[str, Any]) -> Callable[[int, np.random.Generator], Any]:

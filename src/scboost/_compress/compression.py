@@ -12,7 +12,7 @@ import numpy as np
 from scboost._compress.data import Given, ask_teacher, split_samples
 from scboost._compress.families import Family
 from scboost._compress.fitted import file_size, fitted_model
-from scboost._compress.growth import Problem, Settings, Student, grow, select_ridge
+from scboost._compress.growth import Problem, Settings, Student, grow_selected, select_ridge
 from scboost._compress.measures import measure
 from scboost._compress.result import Compressed
 from scboost._compress.samples import Samples
@@ -24,6 +24,7 @@ _RIDGES = (1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
 _TREE_BYTES, _NODE_BYTES = 360, 29  # of the file of a compressed model, for trees without categories
 _ENOUGH_LEAVES, _ENOUGH_TREES = 16, 10
+_LEAVES, _FEW_TREES, _MORE_LEAVES = 64, 20, 96
 _TEACHER_SHARE, _LEAST_BYTES = 10, 10_000
 
 
@@ -32,7 +33,7 @@ class Options:
     """Arguments of :func:`scboost.compress` by name."""
 
     max_trees: int
-    max_leaves: int
+    max_leaves: int | str
     max_bytes: int | str | None
     confidence: float
     X_certify: Any
@@ -58,7 +59,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Growth:
+class Grown:
     """A compressed model, and the raw scores of smaller ones on the samples for the certificate.
 
     Attributes
@@ -76,7 +77,7 @@ class Growth:
     scores: Callable[[int], Float64]
 
 
-def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n_threads: int) -> Growth:
+def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n_threads: int) -> Grown:
     """Compress a model.
 
     Parameters
@@ -89,7 +90,7 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         Threads that grow trees; 0 for all.
     """
     fitted = model.__fitted_model__() if isinstance(model, HasFittedModel) else None
-    budget = Budget(options.max_trees, options.max_leaves, _max_bytes(options.max_bytes, fitted))
+    budget = Budget(options.max_trees, _max_leaves(options), _max_bytes(options.max_bytes, fitted))
     samples = Samples.of(X, None if fitted is None else fitted.encoder)
     if len(samples) < _FEWEST_SAMPLES:
         raise ValueError(f"X has {len(samples)} samples; compress needs at least {_FEWEST_SAMPLES}.")
@@ -135,7 +136,17 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
     def scores(n_trees: int) -> Float64:
         return student.scores(data.certifying.X, n_trees) * unit.scale[:, None]
 
-    return Growth(result, teacher, scores)
+    return Grown(result, teacher, scores)
+
+
+def _max_leaves(options: Options) -> int:
+    """Return the largest number of leaves of a tree: with "auto", more of them for models of many trees."""
+    asked, n_trees = options.max_leaves, options.max_trees
+    if asked != "auto":
+        if isinstance(asked, str):
+            raise ValueError(f"max_leaves={asked!r} must be 'auto' or an integer of at least 2.")
+        return asked
+    return _MORE_LEAVES if isinstance(n_trees, Integral) and n_trees > _FEW_TREES else _LEAVES
 
 
 def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | None:
@@ -226,5 +237,7 @@ class Search:
     def student(self, n_rounds: int, max_leaves: int) -> tuple[Student, float]:
         """Return a student of this size, and its ridge."""
         settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
-        student, fit = grow(self.fitting, self.categorical, self.family, settings, self.n_threads)
+        student, fit = grow_selected(
+            self.fitting, self.validation, self.categorical, self.family, settings, self.n_threads
+        )
         return select_ridge(student, fit, _RIDGES, self.validation, self.family)

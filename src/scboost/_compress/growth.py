@@ -26,6 +26,8 @@ _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
 # After the first rounds, a step in the metric of the teacher's Hessian is accurate enough, and one in four rounds.
 _ACCURATE_ROUNDS, _JOINT_ROUNDS = 20, 4
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
+# The ridge of growth of classes is selected after a few rounds; regression takes the large one.
+_PILOT_ROUNDS, _LARGE_RIDGE = 6, 30.0
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
 
@@ -216,10 +218,73 @@ class Student:
         )
 
 
+class Growth:
+    """A student that grows: each tree is grown on the residual of the joint fit of all leaves so far.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples to fit.
+    family : Family
+        Gives the divergence to minimise.
+    ridge : float
+        Penalty of leaf values in the joint fits.
+    grower : Grower
+        Of trees on these samples.
+
+    Attributes
+    ----------
+    fit : JointFit
+        The last joint fit, which can go on with another ridge.
+    """
+
+    def __init__(self, problem: Problem, family: Family, ridge: float, grower: Grower) -> None:
+        K, n = problem.target.shape
+        self._problem, self._grower = problem, grower
+        weight, intercept = _weight(problem, family), _intercept(problem.target, family)
+        self.fit = JointFit(Leaves(K, n), family, problem.target, weight, intercept, ridge)
+        self._first = self.fit.divergence()
+        self._trees: list[Tree] = []
+        self._history: list[Float64] = []
+        self._ended = False
+
+    def grow(self, n_rounds: int) -> None:
+        """Go on until there are `n_rounds` trees of each output, or nothing is left to fit."""
+        while len(self._history) < n_rounds and not self._ended:
+            self._grow_one()
+
+    def _grow_one(self) -> None:
+        fit, n_before = self.fit, len(self._history)
+        grown = self._grower.grow(*fit.gradient_hessian())
+        if n_before and all(len(tree["left_children"]) == 1 for tree, _ in grown):
+            self._ended = True  # no split has a gain: the teacher is reproduced as far as these samples tell
+            return
+        for k, (tree, leaf) in enumerate(grown):
+            fit.add_tree(leaf, int(np.count_nonzero(tree["left_children"] == -1)), k)
+            self._trees.append(tree)
+        joint = True
+        if n_before < _ACCURATE_ROUNDS:
+            fit.refit(_TOLERANCE, _STEPS)
+        elif n_before % _JOINT_ROUNDS == 0:
+            fit.advance()
+        else:
+            fit.fit_newest()
+            joint = False
+        self._history.append(fit.leaf_values)
+        self._ended = joint and fit.divergence() <= _EXACT * self._first
+
+    def student(self) -> Student:
+        """Return the student so far."""
+        fit = self.fit
+        student = Student(list(self._trees), fit.intercept, list(self._history), list(fit.leaves.sizes))
+        student.remember(self._problem.X, fit.leaves)
+        return student
+
+
 def grow(
     problem: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
 ) -> tuple[Student, JointFit]:
-    """Grow trees on the residual of the joint fit of all leaves so far.
+    """Grow a student with the ridge of the settings.
 
     Parameters
     ----------
@@ -240,40 +305,55 @@ def grow(
     fit : JointFit
         The last joint fit, which can go on with another ridge.
     """
-    K, n = problem.target.shape
-    grower: Grower = EngineGrower(problem.X, categorical, K, settings, n_threads, problem.n_real)
-    fit = JointFit(
-        Leaves(K, n),
-        family,
-        problem.target,
-        _weight(problem, family),
-        _intercept(problem.target, family),
-        settings.ridge,
-    )
-    first = fit.divergence()
-    trees: list[Tree] = []
-    history: list[Float64] = []
-    for _ in range(settings.n_rounds):
-        grown = grower.grow(*fit.gradient_hessian())
-        if history and all(len(tree["left_children"]) == 1 for tree, _ in grown):
-            break  # no split has a gain: the teacher is reproduced as far as these samples tell
-        for k, (tree, leaf) in enumerate(grown):
-            fit.add_tree(leaf, int(np.count_nonzero(tree["left_children"] == -1)), k)
-            trees.append(tree)
-        if len(history) < _ACCURATE_ROUNDS:
-            fit.refit(_TOLERANCE, _STEPS)
-        elif len(history) % _JOINT_ROUNDS == 0:
-            fit.advance()
-        else:
-            fit.fit_newest()
-            history.append(fit.leaf_values)
-            continue
-        history.append(fit.leaf_values)
-        if fit.divergence() <= _EXACT * first:
-            break
-    student = Student(trees, fit.intercept, history, list(fit.leaves.sizes))
-    student.remember(problem.X, fit.leaves)
-    return student, fit
+    grower = EngineGrower(problem.X, categorical, len(problem.target), settings, n_threads, problem.n_real)
+    growth = Growth(problem, family, settings.ridge, grower)
+    growth.grow(settings.n_rounds)
+    return growth.student(), growth.fit
+
+
+def grow_selected(
+    problem: Problem, validation: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
+) -> tuple[Student, JointFit]:
+    """Grow a student with the ridge that does best on validation samples after the first rounds.
+
+    For regression it is the large one. With a large ridge, a tree fits part of the residual only, and leaves the rest
+    to the following trees. That pays where samples are few for the teacher's complexity, so that fully fitted trees
+    overfit them.
+
+    Parameters
+    ----------
+    problem, validation : Problem
+        Samples to fit, and those that select.
+    categorical, family, settings, n_threads
+        As for :func:`grow`; the ridge of the settings is the smaller candidate.
+
+    Returns
+    -------
+    student : Student
+    fit : JointFit
+    """
+    grower = EngineGrower(problem.X, categorical, len(problem.target), settings, n_threads, problem.n_real)
+    ridges = (settings.ridge, _LARGE_RIDGE) if family.of_classes else (_LARGE_RIDGE,)
+    pilots = [Growth(problem, family, ridge, grower) for ridge in ridges]
+    values = []
+    for growth in pilots if len(pilots) > 1 else ():
+        growth.grow(min(_PILOT_ROUNDS, settings.n_rounds))
+        values.append(_refitted_divergence(growth, settings.ridge, validation, family))
+    best = pilots[int(np.argmin(values)) if values else 0]
+    best.grow(settings.n_rounds)
+    return best.student(), best.fit
+
+
+def _refitted_divergence(growth: Growth, ridge: float, validation: Problem, family: Family) -> float:
+    """Return the divergence on validation samples of the trees so far, with leaf values refitted with a ridge."""
+    fit, student = growth.fit, growth.student()
+    before = fit.ridge, fit.leaf_values, fit.scores
+    if fit.ridge != ridge:
+        fit.ridge = ridge
+        fit.refit(_TOLERANCE, _STEPS)
+    F = student.leaves(validation.X).scores(fit.leaf_values) + student.intercept[:, None]
+    fit.ridge, fit.leaf_values, fit.scores = before
+    return float(family.divergence(F, validation.target).mean())
 
 
 def select_ridge(

@@ -111,10 +111,12 @@ class JointFit:
             self._factors[k].add(leaf, size)
         self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
         self.scores: Float64 = self.leaves.scores(self.leaf_values) + self.intercept[:, None]
+        self._mean_of: Float64 | None = None
+        self._mean_there = self._mean
 
     def gradient_hessian(self) -> tuple[Float64, Float64]:
         """Return the weighted residual mean(f) - mean(F) and the diagonal of the Hessian, of shape (K, n)."""
-        mean = self.family.mean(self.scores)
+        mean = self._student_mean()
         return self.weight * (self._mean - mean), self.weight * self.family.hessian(mean)
 
     def add_tree(self, leaf: Indices | LeafIndex, n_leaves: int, output: int) -> None:
@@ -139,7 +141,7 @@ class JointFit:
     def fit_newest(self) -> None:
         """Set the leaf values of the newest tree of each output, which are 0, by a Newton step: a single pass."""
         residual, hessian = self.gradient_hessian()
-        values = self.leaf_values.copy()
+        values, self.scores = self.leaf_values.copy(), self.scores.copy()
         trees = list(zip(self.leaves.index, self.leaves.slices(), self.leaves.outputs, strict=True))
         for leaf, part, k in trees[-self.leaves.n_outputs :]:
             size = part.stop - part.start
@@ -172,7 +174,13 @@ class JointFit:
 
     def _slope(self) -> Float64:
         """Return the negative gradient of the objective: 0 if the residual is orthogonal to all leaves."""
-        return self.leaves.sums(self.gradient_hessian()[0]) - self.ridge * self.leaf_values
+        return self.leaves.sums(self.weight * (self._mean - self._student_mean())) - self.ridge * self.leaf_values
+
+    def _student_mean(self) -> Float64:
+        """Return mean(F) at the scores, which is computed once as long as they stay the same array."""
+        if self._mean_of is not self.scores:
+            self._mean_of, self._mean_there = self.scores, self.family.mean(self.scores)
+        return self._mean_there
 
     def _move(self, direction: Float64, before: float) -> float:
         """Go in a direction all the way, half of it and so on until the objective falls; return the objective."""
@@ -202,7 +210,7 @@ class JointFit:
 
     def _solve(self, right: Float64, tolerance: float) -> Float64:
         """Solve ``(Z' H Z + ridge) x = right``, H the Hessian at the scores, by preconditioned conjugate gradients."""
-        mean = self.family.mean(self.scores)
+        mean = self._student_mean()
         x = np.zeros_like(right)
         r = right.copy()
         z = self._precondition(r)

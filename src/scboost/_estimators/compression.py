@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Compressible = SCBoostClassifier | SCBoostRegressor | SCBoostRanker | SCBoostSurvival
 
-_LEAVES = 64
 _LOSS_PARAMETERS = {
     SCBoostRegressor: ("loss", "quantile", "expectile", "tweedie_power", "huber_delta"),
     SCBoostRanker: ("loss", "truncation"),
@@ -45,7 +44,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
@@ -67,7 +66,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
@@ -88,7 +87,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
@@ -122,8 +121,9 @@ def compress(
         :class:`SCBoostSurvival`; relevances of a ranking, with `qid`.
     max_trees : int, default=20
         Maximum number of trees; per class if there are more than two classes.
-    max_leaves : int, default=64
-        Maximum number of leaves of a tree. More leaves approximate the teacher more closely with as many trees.
+    max_leaves : int or "auto", default="auto"
+        Maximum number of leaves of a tree; "auto" is 64 for up to 20 trees and 96 for more. More leaves approximate
+        the teacher more closely with as many trees, and take longer.
     max_bytes : int, "auto" or None, default="auto"
         Maximum size of the model file in UBJSON. To satisfy it, the number of leaves is reduced down to about 16, then
         the number of trees. "auto" is a tenth of the teacher's file, but at least 10,000, for models of scboost, and no
@@ -218,7 +218,7 @@ def compressed(estimator: Compressible, X: Any, max_trees: int) -> FittedModel:
     Parameters
     ----------
     estimator : SCBoostClassifier, SCBoostRegressor, SCBoostRanker or SCBoostSurvival
-        Fitted; ``max_leaves`` limits the leaves of the compressed trees, to 64 if it is not a number.
+        Fitted; ``max_leaves`` limits the leaves of the compressed trees, if it is a number.
     X : array, sparse matrix or table
         Training set.
     max_trees : int
@@ -229,7 +229,7 @@ def compressed(estimator: Compressible, X: Any, max_trees: int) -> FittedModel:
         estimator,
         X,
         max_trees=max_trees,
-        max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else _LEAVES,
+        max_leaves=estimator.max_leaves if isinstance(estimator.max_leaves, int) else "auto",
         n_jobs=estimator.n_jobs,
         random_state=0
         if estimator.random_state is None

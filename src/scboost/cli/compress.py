@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_and_data(parser)
     parser.add_argument("--max-trees", type=int, default=20, metavar="N", help="maximum number of trees (default: 20)")
     parser.add_argument(
-        "--max-leaves", type=int, default=64, metavar="N", help="maximum number of leaves of a tree (default: 64)"
+        "--max-leaves",
+        type=int,
+        metavar="N",
+        help="maximum number of leaves of a tree (default: 64, or 96 for more than 20 trees)",
     )
     parser.add_argument(
         "--max-bytes", type=int, metavar="N", help="maximum size of a .ubj file (default: a tenth of the model)"
@@ -52,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         model,
         source.read(columns, kinds),
         max_trees=arguments.max_trees,
-        max_leaves=arguments.max_leaves,
+        max_leaves="auto" if arguments.max_leaves is None else arguments.max_leaves,
         max_bytes="auto" if arguments.max_bytes is None else arguments.max_bytes,
         X_certify=X_certify,
         y_certify=y_certify,
