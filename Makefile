@@ -124,6 +124,7 @@ pages: $(VENV)/.lab
 	$(BIN)/scboost-lab speed --page-only
 	$(BIN)/scboost-lab benchmarks
 	$(BIN)/scboost-lab writeup
+	$(BIN)/scboost-lab guide
 	$(BIN)/scboost-lab readme
 	$(BIN)/python tools/reliability_page.py
 	$(BIN)/python tools/distributed_page.py

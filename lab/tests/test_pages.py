@@ -5,11 +5,13 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from scboost_lab import (
     benchmarks,
     default_page,
+    guide,
     pruning,
     readme,
     reproduction_page,
@@ -85,6 +87,22 @@ def test_the_readmes_table_is_that_of_the_results():
     assert readme.update_speed(text, ROOT / "results" / "speed") == text
     with pytest.raises(ValueError, match="headline: begin"):
         readme.update("nothing", ROOT / "results" / "default")
+
+
+@pytest.mark.parametrize("name", guide.PAGES)
+def test_the_guides_tables_are_those_of_the_results(name):
+    text = (ROOT / "docs" / "guide" / f"{name}.md").read_text()
+    assert guide.update(text, name, ROOT / "results") == text
+
+
+def test_the_coverage_on_the_page_is_the_mean_over_data_sets():
+    rows = pd.read_csv(ROOT / "results" / "uncertainty" / "coverage.csv")
+    rows = rows[(rows["status"] == "ok") & rows["dataset"].str.endswith("_reg")]
+    means = rows.groupby(["method", "dataset"])["coverage_80"].mean().groupby("method").mean()
+    text = (ROOT / "docs" / "guide" / "uncertainty.md").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("| regression intervals"))
+    for method in means.index:
+        assert f"| {means[method]:.3f} /".replace("0.", ".") in line
 
 
 def test_placeholders_and_values_must_match():

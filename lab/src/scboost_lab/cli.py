@@ -25,6 +25,7 @@ COMMANDS = {
     "targets_study": "compare one model of several targets with one model per target",
     "benchmarks": "write the page of benchmarks and its chart from the results",
     "writeup": "write the write-up for reviewers from the results",
+    "guide": "write the tables of the guide from the results",
     "readme": "write the README's table and speeds from the results",
 }
 """Modules of this package that describe their ``arguments`` and have a ``main``."""

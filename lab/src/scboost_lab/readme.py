@@ -35,15 +35,16 @@ def speed(results: Path) -> str:
 
 def update(text: str, results: Path) -> str:
     """Put the table between its marks in a text."""
-    return _fill(text, BEGIN, END, table(results))
+    return replace_between(text, BEGIN, END, table(results))
 
 
 def update_speed(text: str, results: Path) -> str:
     """Put the sentence about speed between its marks in a text."""
-    return _fill(text, SPEED_BEGIN, SPEED_END, speed(results))
+    return replace_between(text, SPEED_BEGIN, SPEED_END, speed(results))
 
 
-def _fill(text: str, begin: str, end: str, content: str) -> str:
+def replace_between(text: str, begin: str, end: str, content: str) -> str:
+    """Replace what stands between two marks in a text."""
     before, _, rest = text.partition(begin)
     if end not in rest:
         raise ValueError(f"the text has no {begin} ... {end}")

@@ -177,25 +177,17 @@ def analyze(
     reader = subject.reader
     X = subject.check(X)
     n_given = int(X.shape[0])
-    check_queries(reader.task, y, options.qid)
-    check_queries(reader.task, y_train, options.qid_train)
-    of_task = is_task(reader.task) and y is not None
-    if of_task and options.compare is not None:
+    target, task = _target(subject, y, options.qid, n_given)
+    if task is not None and options.compare is not None:
         raise ValueError(f"compare supports classification and regression; this is a model for {reader.task}.")
-    target = None if y is None or of_task else check_length(y, n_given)
     rng = np.random.default_rng(seed)
     size = max(1, min(MAX_SAMPLES, _MAX_VALUES // len(reader.column_weights)))
-    task = task_target(subject.ensemble, reader.task, y, options.qid, n_given) if of_task else None
     here = _evaluate(subject, X, target, size, rng, task)
     training = None
     if X_train is not None:
         X_train = subject.check(X_train)
-        n_train = int(X_train.shape[0])
-        known = None if y_train is None or target is None else check_length(y_train, n_train)
-        task = None
-        if of_task and y_train is not None:
-            task = task_target(subject.ensemble, reader.task, y_train, options.qid_train, n_train)
-        training = _evaluate(subject, X_train, known, size, rng, task)
+        known = _target(subject, None if y is None else y_train, options.qid_train, int(X_train.shape[0]))
+        training = _evaluate(subject, X_train, known[0], size, rng, known[1])
     predictions, trees = here.predictions, here.trees
     result = None if here.task is None else here.task.evaluate(trees.margin(), seed)
     comparable = None if target is None or not trees.on_target_scale else target[here.rows]
@@ -246,6 +238,17 @@ def analyze(
         constant_trees=_constant_trees(trees),
         task=result,
     )
+
+
+def _target(
+    subject: Subject, y: ArrayLike | None, qid: Any, n: int
+) -> tuple[npt.NDArray[Any] | None, TaskTarget | None]:
+    """Return labels or values of shape (n,), or the targets of a ranking or survival model; None without y."""
+    task = subject.reader.task
+    check_queries(task, y, qid)
+    if y is None:
+        return None, None
+    return (None, task_target(subject.ensemble, task, y, qid, n)) if is_task(task) else (check_length(y, n), None)
 
 
 def _evaluate(
