@@ -115,3 +115,21 @@ def test_replay_of_means_repeats_the_projection(monkeypatch):
     other = replace(training, settings=replace(training.settings, gamma=0.0))
     without = replay(other, spec, samples, on_all, context)
     assert not np.allclose(without.ensemble.scores(samples.X), again.ensemble.scores(samples.X), rtol=1e-4)
+
+
+def test_an_interrupt_while_leaf_values_are_fitted_again_keeps_the_finished_models(monkeypatch):
+    cls, X, y = data("binary")
+    whole = cls(preset="best", **SMALL).fit(X, y)
+
+    def interrupted(member, *_):
+        again = replace(member)
+        again.interrupt()
+        return again
+
+    monkeypatch.setattr(train, "replay", interrupted)
+    model = cls(preset="best", **SMALL)
+    with pytest.raises(KeyboardInterrupt, match="keeps the"):
+        model.fit(X, y)
+    assert "interrupted" in model.stop_reason_
+    assert model.n_estimators_ == whole.n_estimators_
+    assert np.corrcoef(model.predict_proba(X)[:, 1], whole.predict_proba(X)[:, 1])[0, 1] > 0.95
