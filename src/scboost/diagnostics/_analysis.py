@@ -201,7 +201,6 @@ def analyze(
     importance = compute_importance(subject, here.X, None if target is None else target[here.rows], rng)
     detail = _Detail(subject, here, facts, importance)
     classification = _evaluate_classes(predictions, len(counts))
-    y_codes = None if training is None or training.predictions is None else training.predictions.target
     return Analysis(
         facts=facts,
         n_samples=len(here.rows),
@@ -209,24 +208,14 @@ def analyze(
         redundancy=redundancy,
         scores=here.scores(seed) if result is None else result.scores,
         training_scores=[] if training is None else training.scores(seed),
-        baseline_scores=(
-            baseline_scores(predictions, len(counts), y_codes, seed)
-            if predictions is not None
-            else []
-            if result is None
-            else result.baseline_scores
-        ),
+        baseline_scores=_baseline(here, training, len(counts), seed) if result is None else result.baseline_scores,
         class_counts=counts,
         data=summarize_data(here.X, detail.names, None if training is None else training.X),
         classification=classification,
         residuals=(None if predictions is None or predictions.is_classifier else evaluate_residuals(predictions, seed)),
         errors=detail.errors(),
         calibration=None if predictions is None else compute_calibration(predictions, seed),
-        class_calibration=(
-            []
-            if predictions is None or classification is None
-            else compute_class_calibration(predictions, [scores.k for scores in classification.classes], seed)
-        ),
+        class_calibration=_calibrate_classes(predictions, classification, seed),
         uncertainty=detail.uncertainty(seed),
         frontier=frontier,
         importance=importance,
@@ -281,6 +270,20 @@ def _evaluate_classes(predictions: Predictions | None, n_classes: int) -> Classi
     if predictions is None or not predictions.is_classifier:
         return None
     return evaluate_classes(predictions, n_classes)
+
+
+def _baseline(here: _Evaluated, training: _Evaluated | None, n_classes: int, seed: int) -> list[Score]:
+    """Return the scores of a constant prediction, that of the training set if it is given."""
+    known = None if training is None or training.predictions is None else training.predictions.target
+    return [] if here.predictions is None else baseline_scores(here.predictions, n_classes, known, seed)
+
+
+def _calibrate_classes(
+    predictions: Predictions | None, classification: Classification | None, seed: int
+) -> list[Calibration]:
+    if predictions is None or classification is None:
+        return []
+    return compute_class_calibration(predictions, [scores.k for scores in classification.classes], seed)
 
 
 def _compare(subject: Subject, here: _Evaluated, options: Options) -> Comparison | None:
