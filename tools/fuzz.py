@@ -364,9 +364,10 @@ class Reading:
             self.X = encode_features(model, rows)
         self._matrix = xgboost.DMatrix(self.X, nthread=1)
         self.margin = self.natively(output_margin=True)
-        leaves = [np.abs(tree["split_conditions"][tree["left_children"] == -1]).max() for tree in document.trees]
+        # In Python's floats: a tolerance that overflows float32 would accept anything.
+        leaves = [float(np.abs(tree["split_conditions"][tree["left_children"] == -1]).max()) for tree in document.trees]
         # Largest raw score on the way, which float32 is relative to.
-        self.size = float(1e-6 + np.abs(self.margin).max() + 2 * sum(leaves))
+        self.size = 1e-6 + float(np.abs(self.margin).max()) + 2 * sum(leaves)
 
     def natively(self, **options: Any) -> Any:
         """Predict with plain XGBoost."""
