@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import xgboost
 
 Compressible = SCBoostClassifier | SCBoostRegressor | SCBoostRanker | SCBoostSurvival
+_Ordering = TypeVar("_Ordering", SCBoostRanker, SCBoostSurvival)
 
 _LOSS_PARAMETERS = {
     SCBoostRegressor: ("loss", "quantile", "expectile", "tweedie_power", "huber_delta"),
@@ -37,6 +38,28 @@ _LOSS_PARAMETERS = {
 register_frontier_method(COMPRESS, compressed_margins)
 
 
+@overload
+def compress(
+    model: _Ordering,
+    X: Any,
+    y: Any = None,
+    *,
+    max_trees: int = 20,
+    max_leaves: int = _LEAVES,
+    max_bytes: int | Literal["auto"] | None = "auto",
+    confidence: float = 0.95,
+    X_certify: Any = None,
+    y_certify: Any = None,
+    certify_fraction: float = 0.1,
+    X_synthetic: Any | Callable[[int, np.random.Generator], Any] = None,
+    n_synthetic: int | Literal["auto"] = "auto",
+    link: Literal["auto", "identity", "log", "logit", "softmax"] = "auto",
+    qid: Any = None,
+    qid_certify: Any = None,
+    library: Literal["scboost"] = "scboost",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Compressed[_Ordering]: ...
 @overload
 def compress(
     model: object,
@@ -58,7 +81,7 @@ def compress(
     library: Literal["scboost"] = "scboost",
     n_jobs: int | None = None,
     random_state: Any = None,
-) -> Compressed[Compressible]: ...
+) -> Compressed[SCBoostClassifier | SCBoostRegressor]: ...
 @overload
 def compress(
     model: object,
