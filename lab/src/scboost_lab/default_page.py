@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scboost_lab import category_study
 from scboost_lab.comparisons import average, compare
 from scboost_lab.default_methods import (
     ALL,
@@ -40,6 +41,7 @@ from scboost_lab.default_methods import (
 from scboost_lab.default_results import GROUPS, StudyResults
 from scboost_lab.default_targets import REDUNDANCY_PEERS, targets_table
 from scboost_lab.page import fill, made_with, table, template
+from scboost_lab.results import Results
 
 
 def page_text(directory: Path) -> str:
@@ -71,6 +73,9 @@ def page_text(directory: Path) -> str:
         fast=study.leaders((FAST,), AT_100),
         tuned=study.leaders((BEST, DEFAULT), (*TUNED, "CatBoost")),
         best_catboost=study.against(BEST, "CatBoost"),
+        best_default=study.against(BEST, DEFAULT),
+        best_default_outside=study.against(BEST, DEFAULT, group="outside"),
+        cpu_best_default=study.cpu_ratio(BEST, DEFAULT),
         parts=parts_table(study),
         n_outside=len(OUTSIDE),
         n_folds_outside=study.folds((DEFAULT, DEEP, DEEP_SUBSETS, FAST, BEST, *AT_OWN), OUTSIDE),
@@ -80,6 +85,7 @@ def page_text(directory: Path) -> str:
         outside_catboost=study.against(DEFAULT, "CatBoost", group="outside"),
         outside_cpu=study.cpu_ratio(DEFAULT, "CatBoost", OUTSIDE, "outside"),
         outside_subsets=study.against(DEEP, DEEP_SUBSETS, group="outside"),
+        **categories_text(Results(directory / "categories.csv")),
         full_size=study.full_size(),
         default_chimera=study.against(DEFAULT, CHIMERA),
         cpu_chimera=study.cpu_ratio(DEFAULT, CHIMERA),
@@ -96,8 +102,32 @@ def page_text(directory: Path) -> str:
         quantile_table=quantile_table(study),
         loss_table=loss_table(study),
         huber_delta=HUBER_DELTA,
-        made="\n".join(f"- {results.made_by()}" for results in study.results.values()),
+        made="\n".join(
+            f"- {results.made_by()}" for results in (*study.results.values(), Results(directory / "categories.csv"))
+        ),
     )
+
+
+def categories_text(results: Results) -> dict[str, object]:
+    """Return what the page says about features with many categories."""
+    halves = {"": category_study.DEVELOPMENT, "_confirmation": category_study.CONFIRMATION}
+    compared = {
+        "ordered": category_study.ORDERED,
+        "means": category_study.TARGET_MEANS,
+        "subset": category_study.SUBSET,
+    }
+    return {
+        "n_category_tables": len(category_study.TABLES),
+        "category_rows": category_study.ROW_CAP,
+        "category_losses": category_study.losses_table(results),
+        "category_catboost": category_study.lower(results, DEFAULT, category_study.TABLES, "CatBoost"),
+        "category_chimera": category_study.lower(results, DEFAULT, category_study.TABLES, CHIMERA),
+        **{
+            f"category_{name}{half}": category_study.lower(results, method, tables)
+            for name, method in compared.items()
+            for half, tables in halves.items()
+        },
+    }
 
 
 def parts_table(study: StudyResults) -> str:

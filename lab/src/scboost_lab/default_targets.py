@@ -136,6 +136,7 @@ def _targets_best(study: StudyResults) -> list[Target]:
     ratio = study.cpu_ratio(BEST, "CatBoost")
     return [
         _lower(study, against, BEST, 0.75, p=0.05),
+        _lower(study, '`preset="best"` against the default', BEST, 0.75, theirs=DEFAULT),
         Target(f"{against}: CPU seconds", "at most equal", ratio <= 1, f"{ratio:.2f} of theirs"),
         _place(study, among, BEST, TUNED, "log_loss"),
         _place(study, among, BEST, TUNED, "AUC"),
