@@ -45,7 +45,7 @@ def compress(
     y: Any = None,
     *,
     max_trees: int = 20,
-    max_leaves: int = _LEAVES,
+    max_leaves: int | Literal["auto"] = "auto",
     max_bytes: int | Literal["auto"] | None = "auto",
     confidence: float = 0.95,
     X_certify: Any = None,
