@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scboost import compress, redundancy_report
+from scboost_lab.compress_summary import CHOSEN_ON, summary
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, require_data_dir
 from scboost_lab.default_methods import ALL, MULTICLASS, N_FOLDS, REGRESSION, Method, estimator, task_of
 from scboost_lab.default_study import categorical_columns, encoded, fingerprint, load, scores
@@ -95,19 +96,22 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "without noise": {"munge": {"noise": 0.0}},
     "swap 0.3": {"munge": {"swap_probability": 0.3}},
     "without a limit of bytes": {"max_bytes": None},
-    "small ridge of growth": {"large_ridge": 3.0},
-    "50 trees": {"max_trees": 50},
-    "50 trees, small ridge of growth": {"max_trees": 50, "large_ridge": 3.0},
-    "50 trees of 64 leaves": {"max_trees": 50, "max_leaves": 64},
-    "50 trees, 100,000 synthetic samples": {"max_trees": 50, "n_synthetic": 100_000},
-    "50 trees, swap 0.25": {"max_trees": 50, "munge": {"swap_probability": 0.25}},
-    "50 trees, 20 neighbours": {"max_trees": 50, "munge": {"n_neighbors": 20}},
-    "50 trees, 200 neighbours": {"max_trees": 50, "munge": {"n_neighbors": 200}},
-    "50 trees, real samples of weight 4": {"max_trees": 50, "real_weight": 4.0},
     "10 trees of 128 leaves": {"max_trees": 10, "max_leaves": 128},
     "40 trees of 32 leaves": {"max_trees": 40, "max_leaves": 32},
     "80 trees of 16 leaves": {"max_trees": 80, "max_leaves": 16},
     "all samples fitted": {"certify_fraction": 0.001},
+}
+
+
+LARGER_VARIANTS: dict[str, Mapping[str, Any]] = {
+    "default": {},
+    "small ridge of growth": {"large_ridge": 3.0},
+    "64 leaves": {"max_leaves": 64},
+    "128 leaves": {"max_leaves": 128},
+    "100,000 synthetic samples": {"n_synthetic": 100_000},
+    "swap 0.25": {"munge": {"swap_probability": 0.25}},
+    "20 neighbours": {"munge": {"n_neighbors": 20}},
+    "real samples of weight 4": {"real_weight": 4.0},
 }
 
 
@@ -366,6 +370,15 @@ PARTS: dict[str, Experiment] = {
         VARIANTS,
         n_folds=N_FOLDS,
     ),
+    "variants_50": Experiment(
+        "alternatives of the method, 50 trees, on the sets that selected its settings",
+        run_student,
+        STUDENTS,
+        CHOSEN_ON,
+        ("SCBoost",),
+        {name: {"max_trees": 50, **variant} for name, variant in LARGER_VARIANTS.items()},
+        n_folds=N_FOLDS,
+    ),
     "best": Experiment(
         'preset="best" as the teacher',
         run_student,
@@ -401,8 +414,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the given parts."""
-    from scboost_lab.compress_summary import summary
-
     for name in args.parts:
         if name == "summary":
             print(summary(args.out))

@@ -39,6 +39,32 @@ def summary(folder: Path) -> str:
     return "\n".join(lines + [f"| {what} | {asked} | {found} |" for what, asked, found in rows])
 
 
+def variants(folder: Path) -> str:
+    """Return a Markdown table of alternatives of the method, next to the default on the same folds.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the result files; ``variants_50.csv`` is read.
+    """
+    results = Results(folder / "variants_50.csv")
+    lines = ["| 50 trees | divergence | rise of log-loss | rise of RMSE | CPU |", "|---|---|---|---|---|"]
+    for setting in results.distinct("setting"):
+        ratios: dict[str, list[float]] = {"divergence": [], "seconds": []}
+        rises: dict[str, list[float]] = {"log_loss": [], "RMSE": []}
+        for row in results.select(setting=setting):
+            [default] = results.select(setting="default", dataset=row["dataset"], fold=int(row["fold"]))
+            for column, found in ratios.items():
+                found.append(float(row[column]) / float(default[column]))
+            score = "log_loss" if row["log_loss"] else "RMSE"
+            own, teacher = float(row[score]), float(row[f"teacher_{score}"])
+            rises[score].append(own - teacher if score == "log_loss" else own / teacher - 1)
+        divergence, seconds = (float(np.exp(np.mean(np.log(found)))) for found in ratios.values())
+        log_loss, rmse = (float(np.mean(found)) if found else float("nan") for found in rises.values())
+        lines.append(f"| {setting} | {divergence:.2f} | {log_loss:+.4f} | {rmse:+.1%} | {seconds:.2f} |")
+    return "\n".join(lines)
+
+
 def best(peers: Results, prefix: str, dataset: str, column: str, folds: Sequence[int]) -> float:
     """Return the mean over folds of a score at the learning rate that is best on each test fold."""
     sign = -1 if column == "AUC" else 1

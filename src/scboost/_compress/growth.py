@@ -27,7 +27,7 @@ _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
 _ACCURATE_ROUNDS, _JOINT_ROUNDS = 20, 4
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 # The ridge of growth of classes is selected after a few rounds; regression takes the large one.
-_PILOT_ROUNDS, _LARGE_RIDGE = 6, 30.0
+_PILOT_ROUNDS, _LARGE_RIDGE, _STANDARD_ERRORS = 6, 30.0, 2.0
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
 
@@ -314,11 +314,11 @@ def grow(
 def grow_selected(
     problem: Problem, validation: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
 ) -> tuple[Student, JointFit]:
-    """Grow a student with the ridge that does best on validation samples after the first rounds.
+    """Grow a student with a small or a large ridge, selected on validation samples after the first rounds.
 
-    For regression it is the large one. With a large ridge, a tree fits part of the residual only, and leaves the rest
-    to the following trees. That pays where samples are few for the teacher's complexity, so that fully fitted trees
-    overfit them.
+    Regression takes the large one; classes do if it lowers the divergence by more than two standard errors. With a
+    large ridge, a tree fits part of the residual only, and leaves the rest to the following trees. That pays where
+    samples are few for the teacher's complexity, so that fully fitted trees overfit them.
 
     Parameters
     ----------
@@ -333,19 +333,23 @@ def grow_selected(
     fit : JointFit
     """
     grower = EngineGrower(problem.X, categorical, len(problem.target), settings, n_threads, problem.n_real)
-    ridges = (settings.ridge, _LARGE_RIDGE) if family.of_classes else (_LARGE_RIDGE,)
-    pilots = [Growth(problem, family, ridge, grower) for ridge in ridges]
-    values = []
-    for growth in pilots if len(pilots) > 1 else ():
-        growth.grow(min(_PILOT_ROUNDS, settings.n_rounds))
-        values.append(_refitted_divergence(growth, settings.ridge, validation, family))
-    best = pilots[int(np.argmin(values)) if values else 0]
+    small = Growth(problem, family, settings.ridge, grower)
+    large = Growth(problem, family, _LARGE_RIDGE, grower)
+    if family.of_classes:
+        values = []
+        for growth in (small, large):
+            growth.grow(min(_PILOT_ROUNDS, settings.n_rounds))
+            values.append(_refitted_divergence(growth, settings.ridge, validation, family))
+        gain = values[0] - values[1]
+        best = large if gain.mean() > _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)) else small
+    else:
+        best = large
     best.grow(settings.n_rounds)
     return best.student(), best.fit
 
 
-def _refitted_divergence(growth: Growth, ridge: float, validation: Problem, family: Family) -> float:
-    """Return the divergence on validation samples of the trees so far, with leaf values refitted with a ridge."""
+def _refitted_divergence(growth: Growth, ridge: float, validation: Problem, family: Family) -> Float64:
+    """Return the divergence of each validation sample for the trees so far, with leaf values refitted with a ridge."""
     fit, student = growth.fit, growth.student()
     before = fit.ridge, fit.leaf_values, fit.scores
     if fit.ridge != ridge:
@@ -353,7 +357,7 @@ def _refitted_divergence(growth: Growth, ridge: float, validation: Problem, fami
         fit.refit(_TOLERANCE, _STEPS)
     F = student.leaves(validation.X).scores(fit.leaf_values) + student.intercept[:, None]
     fit.ridge, fit.leaf_values, fit.scores = before
-    return float(family.divergence(F, validation.target).mean())
+    return family.divergence(F, validation.target)
 
 
 def select_ridge(
