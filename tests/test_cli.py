@@ -257,7 +257,7 @@ def dated(n=300, seed=0):
         pd.Timestamp("2020-01-31") + pd.to_timedelta(np.random.default_rng(seed).integers(900, size=n), "D")
     )
     table = frame(n, seed).assign(day=days.mask(days.dt.day == 13))
-    return table.assign(amount=table["amount"] + 3 * (table["day"].dt.dayofweek >= 5)).drop(columns="label")
+    return table.assign(amount=table["amount"] + 3 * (table["day"].dt.day_of_week >= 5)).drop(columns="label")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

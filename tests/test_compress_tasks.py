@@ -62,7 +62,7 @@ def test_a_compressed_ranking_orders_documents_like_its_teacher(ranker, tmp_path
     assert certificate.loss_rise == pytest.approx(ndcg[1] - ndcg[0])
     assert (1 - found.loss, 1 - found.teacher_loss) == pytest.approx(tuple(ndcg))
     assert certificate.loss_rise <= certificate.loss_rise_bound < 1
-    assert "ordered alike" in str(certificate)
+    assert "ranked in the same order" in str(certificate)
     small.save_model(tmp_path / "small.json")
     np.testing.assert_array_equal(scboost.load_model(tmp_path / "small.json").predict(X), small.predict(X))
     booster = xgb.Booster(model_file=tmp_path / "small.json")

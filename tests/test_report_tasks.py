@@ -173,7 +173,7 @@ def test_wrong_arguments_are_named(ranker):
     with pytest.raises(ValueError, match="compare supports classification and regression"):
         scboost.report(ranker, X, y, qid=qid, compare=ranker)
     classifier = scboost.SCBoostClassifier(n_estimators=2).fit(X, y > 0)
-    with pytest.raises(ValueError, match="qid belongs to the relevances"):
+    with pytest.raises(ValueError, match="qid was given, but the model is not a ranking model"):
         scboost.report(classifier, X, y > 0, qid=qid)
     cox = xgboost.XGBRegressor(n_estimators=5, objective="survival:cox").fit(X, y + 1.0)
     with pytest.raises(TypeError, match="SCBoostSurvival only, this is a XGBRegressor"):
@@ -196,7 +196,7 @@ def test_the_command_line_reports_and_compresses(tmp_path, monkeypatch, capsys):
         small = ["compress", f"{name}.json", f"{name}.csv", "--certify", f"{name}_test.csv", "--max-trees", "4"]
         capsys.readouterr()
         assert main([*small, "-o", f"{name}_small.json"]) == 0, capsys.readouterr().err
-        assert "ordered alike" in capsys.readouterr().out
+        assert "ranked in the same order" in capsys.readouterr().out
     assert "| NDCG@10 |" in (tmp_path / "rank.md").read_text()
     assert "| C-index |" in (tmp_path / "surv.md").read_text()
     assert scboost.load_model("rank_small.json").n_estimators_ <= 4

@@ -1,6 +1,5 @@
 """The paper's Algorithm 1 against a literal reference: an SVD of the history every round, SciPy for the weights."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ def projections(monkeypatch):
 
     def record(self, r, sums, **kwargs):
         residual, found = r.copy(), solve(self, r, sums, **kwargs)
-        seen.append((residual, replace(found, innovation=found.innovation.copy())))
+        seen.append((residual, found._replace(innovation=found.innovation.copy())))
         return found
 
     monkeypatch.setattr(History, "solve", record)

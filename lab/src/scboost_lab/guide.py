@@ -67,13 +67,13 @@ def _short(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
 
 
-def _rows(results: Path, name: str, methods: tuple[str, ...]) -> tuple[pd.DataFrame, str]:
+def _rows(results: Path, name: str, methods: tuple[str, ...], folds: str = "folds") -> tuple[pd.DataFrame, str]:
     """Return results of folds on which all methods have results, and how many data sets and folds these are."""
     rows = complete(results / "tasks" / f"{name}.csv", methods)
     n_folds = rows.groupby("dataset")["fold"].nunique()
     if n_folds.min() != n_folds.max():
         raise ValueError(f"{name}.csv has different numbers of folds for its data sets; finish the study")
-    return rows, f"{len(n_folds)} data sets, {n_folds.iloc[0]} folds each"
+    return rows, f"{len(n_folds)} data sets, {n_folds.iloc[0]} {folds} each"
 
 
 def _table(found: pd.DataFrame, columns: Mapping[str, tuple[str, int]], labels: Mapping[str, str]) -> str:
@@ -105,7 +105,7 @@ def _table(found: pd.DataFrame, columns: Mapping[str, tuple[str, int]], labels: 
 def distribution(results: Path) -> str:
     """Return scores and times of predicted distributions."""
     methods = tuple(distribution_study.METHODS)
-    rows, size = _rows(results, "distribution", methods)
+    rows, size = _rows(results, "distribution", methods, "random splits")
     found = ranks(rows, {"crps": False, "nll": False, "rmse": False}, methods)
     coverages = rows.pivot_table(index="dataset", columns="method", values="coverage_80")
     columns = {
@@ -136,7 +136,7 @@ def distribution(results: Path) -> str:
 
 def targets(results: Path) -> str:
     """Return losses and times of one model of several targets, and of one model per target."""
-    rows, size = _rows(results, "targets", targets_study.METHODS)
+    rows, size = _rows(results, "targets", targets_study.METHODS, "draws")
     found = ranks(rows, {"loss": False}, targets_study.METHODS)
     columns = {"mean loss": ("mean loss", 3), "fit seconds": ("CPU seconds per fit", 1)}
     labels = {
@@ -153,12 +153,12 @@ def targets(results: Path) -> str:
 
 def ranking(results: Path) -> str:
     """Return NDCG, ranks and times of rankings."""
-    rows, size = _rows(results, "ranking", ranking_study.METHODS)
+    rows, size = _rows(results, "ranking", ranking_study.METHODS, "draws")
     found = ranks(rows, {"ndcg10": True}, ranking_study.METHODS)
     columns = {
         "mean ndcg10": ("NDCG@10", -3),
         "rank by ndcg10": ("mean rank", 1),
-        "fit seconds": ("seconds per fit", 1),
+        "fit seconds": ("seconds per fit and prediction", 1),
     }
     labels = {
         "SCBoost": "`SCBoostRanker`",
@@ -179,7 +179,7 @@ def survival(results: Path) -> str:
         "rank by concordance": ("mean rank", 1),
         "mean integrated_brier_score": ("integrated Brier score", 3),
         "rank by integrated_brier_score": ("mean rank", 1),
-        "fit seconds": ("seconds per fit", 1),
+        "fit seconds": ("seconds per fit and prediction", 1),
     }
     labels = {
         "SCBoost Cox": '`SCBoostSurvival(loss="cox")`',

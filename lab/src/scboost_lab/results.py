@@ -229,21 +229,25 @@ class Results:
     def scboost_versions(self, only: str | None = None) -> list[str]:
         """Versions of scboost that made its rows, or all rows where none is scboost's, or of one method only.
 
-        A run that wrote as many rows of a method on a set as there are replaced all that earlier ones left.
+        The last runs that together wrote as many rows of a method on a set as there are replaced all that earlier ones
+        left. Rows without results do not count.
         """
         count: dict[tuple[str, str], int] = defaultdict(int)
         for row in self.rows:
-            count[row["method"], row.get("dataset", "")] += 1
+            count[row["method"], row.get("dataset", "")] += row.get("status", "ok") == "ok"
         ours = [cell for cell in count if cell[0].lower().startswith("scboost")] or list(count)
         ours = [cell for cell in ours if only is None or cell[0] == only]
-        made: dict[tuple[str, str], set[str]] = {cell: set() for cell in ours}
-        for run in self.runs:
-            for method, dataset in ours:
+        made: set[str] = set()
+        for method, dataset in ours:
+            n_left = count[method, dataset]
+            for run in reversed(self.runs):
+                if n_left <= 0:
+                    break
                 ran = run["ran"].get(method, {}).get(dataset, 0) if "ran" in run else None
                 if ran is None or ran > 0:
-                    earlier = made[method, dataset] if ran is None or ran < count[method, dataset] else set()
-                    made[method, dataset] = {*earlier, run["versions"]["scboost"]}
-        return sorted(set().union(*made.values()))
+                    made.add(run["versions"]["scboost"])
+                n_left -= ran or 0
+        return sorted(made)
 
     def made_by(self) -> str:
         """Return a sentence on the commands and versions that made the rows."""

@@ -30,14 +30,15 @@ class Certificate:
         Confidence of each bound.
     agreement, agreement_bound : float or None
         Share of the samples on which student and teacher predict the same label, and its exact (Clopper-Pearson) lower
-        bound. For rankings and survival models, share of the pairs of samples that both order alike. None for
-        regression.
+        bound. For rankings and survival models, share of the pairs of samples that both rank in the same
+        order. None for regression.
     divergence, divergence_bound : float
         Mean divergence of the student from the teacher, and an upper bound: Kullback-Leibler divergence for classes,
         half the squared difference for regression.
     loss_rise, loss_rise_bound : float or None
         Mean loss of the student minus that of the teacher, and an upper bound. None if no labels were given. For
-        rankings, the loss is 1 - NDCG of a query. A Cox model has no bound: its samples have no losses of their own.
+        rankings, the loss is 1 - NDCG of a query. A Cox model has no bound: its loss is not a sum over independent
+        samples.
     n_pairs : int or None
         Number of independent pairs of samples that were compared, for rankings and survival models.
     """
@@ -60,7 +61,9 @@ class Certificate:
             if self.n_pairs is None:
                 lines.append(f"At least {share:.1f} % of samples like these get the same label ({level}).")
             else:
-                lines.append(f"At least {share:.1f} % of pairs of samples like these are ordered alike ({level}).")
+                lines.append(
+                    f"At least {share:.1f} % of pairs of samples like these are ranked in the same order ({level})."
+                )
         if self.agreement_bound is None or self.n_pairs is not None:
             difference = _up(float(np.sqrt(2 * self.divergence_bound)))
             lines.append(f"The root mean squared difference on samples like these is at most {difference} ({level}).")
@@ -83,7 +86,7 @@ def certify(
     Parameters
     ----------
     same : ndarray of shape (n,), or (n_pairs,) with `of_pairs`, or None
-        Whether student and teacher predict the same label, or order a pair alike.
+        Whether student and teacher predict the same label, or rank a pair in the same order.
     divergence : ndarray of shape (n,)
         Divergence of each sample.
     rise : ndarray of shape (n,) or None

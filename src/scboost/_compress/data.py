@@ -110,7 +110,7 @@ def _queries(qid: Any, n: int, teacher: Teacher, name: str) -> Indices | None:
     if qid is None:
         return None
     if teacher.task != "ranking":
-        raise ValueError(f"{name} was given, but the model is not a ranking of scboost.")
+        raise ValueError(f"{name} was given, but the model is not an SCBoostRanker; leave it out.")
     values = np.asarray(qid)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}; it must be ({n},), one query for each sample.")

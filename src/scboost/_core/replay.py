@@ -1,4 +1,4 @@
-"""Fold models on all samples: their tree structures are kept, their leaf values are fitted again."""
+"""Refit the leaf values of fold models on all samples; their tree structures are kept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from scboost._runtime.context import Context
 
 
 def replay(training: Training, spec: FitSpec, samples: Samples, engine: Engine, context: Context) -> Training:
-    """Run the rounds of a fold model again on all samples, with its trees.
+    """Refit the leaf values of a fold model on all samples, round by round, with the structures of its trees.
 
-    A fold model has not seen the held-out samples, which selected its number of rounds. Its tree structures are as good
-    as any, but its leaf values improve with more samples. No split is searched for, so this costs a small share of the
-    time in which the trees were grown.
+    A fold model was grown without its held-out samples, which selected its number of rounds. Its leaf values improve
+    with more samples. No split is searched for, so this takes a small share of the time in which the trees were grown.
 
     Parameters
     ----------

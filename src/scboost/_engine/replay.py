@@ -1,4 +1,4 @@
-"""Trees of a finished ensemble, offered to the boosting loop once more."""
+"""An engine that returns the trees of a fitted ensemble, so that the boosting loop refits their leaf values."""
 
 from __future__ import annotations
 

@@ -531,7 +531,8 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
 
         Requires ``preset="best"``. The epistemic part is the disagreement of the fold models: it is large where
         training samples are scarce and decreases with more of them, unlike the aleatoric part. Fold models share most
-        of their training samples, so it tends to underestimate the model uncertainty; use it to compare samples.
+        of the samples on which their trees are grown, and their leaf values are refitted on all samples, so it tends to
+        underestimate the model uncertainty; use it to compare samples.
 
         Parameters
         ----------

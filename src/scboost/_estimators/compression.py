@@ -140,8 +140,8 @@ def compress(
     X : array or table of shape (n_samples, n_features)
         Samples as expected by the model, such as its training set. Labels are not needed.
     y : array-like of shape (n_samples,), optional
-        Labels or targets. Used to report losses, not for fitting. Survival times in one of the formats of
-        :class:`SCBoostSurvival`; relevances of a ranking, with `qid`.
+        Labels or targets. Used to report losses, not for fitting. For a :class:`SCBoostSurvival`, times in one of its
+        formats; for a :class:`SCBoostRanker`, relevances, together with `qid`.
     max_trees : int, default=20
         Maximum number of trees; per class if there are more than two classes.
     max_leaves : int or "auto", default="auto"
@@ -169,7 +169,8 @@ def compress(
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").
     qid, qid_certify : array-like of shape (n_samples,), optional
         Queries of X and X_certify, if the model is a :class:`SCBoostRanker`. The certificate then refers to pairs of
-        documents of the same query, and whole queries are held out; without, to pairs of any two documents.
+        documents of the same query, and whole queries are held out. By default, it refers to pairs of any two
+        documents.
     library : {"scboost", "xgboost"}, default="scboost"
         Whether ``model`` of the result is one of scboost's estimators, or an ``XGBClassifier`` or ``XGBRegressor``.
     n_jobs : int or None, default=None
@@ -222,7 +223,7 @@ def compress(
 
 
 def _estimator(teacher: object, found: Compressed[FittedModel], params: dict[str, Any]) -> Compressible:
-    """Return the estimator of a compressed model, which keeps the loss of a teacher of scboost's."""
+    """Return the estimator of a compressed model, which keeps the loss of a teacher of scboost."""
     model = found.model
     shape: dict[str, Any] = {"n_estimators": found.n_trees, "max_leaves": found.max_leaves, "max_depth": None}
     if model.classes is not None:

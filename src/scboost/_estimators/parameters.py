@@ -26,9 +26,9 @@ PARAMETERS = """\
           rounds, and the best go on.
         - "fast": 100 rounds in a single fit. "auto" is then ``projection_strength=0.7`` for every loss that is
           projected, and the learning rate is 0.8 times the usual one.
-        - "best": the average of the model of "default" and of ten fold models, at about three times its cost. Rounds
-          and weights of the fold models are determined out of fold; their leaf values are then fitted again on all
-          samples.
+        - "best": averages the model of "default" and ten fold models, at about three times the cost of "default".
+          Rounds and tree weights of the fold models are selected out of fold; their leaf values are then refitted on
+          all samples.
     n_estimators : int or "auto", default="auto"
         Number of boosting rounds. "auto" selects it, up to 1,000, by the loss on ``X_val`` if given, else by
         cross-validation (see ``cv``). With fewer than 20 distinct samples, or a class of a single sample, "auto" is

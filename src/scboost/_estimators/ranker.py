@@ -42,8 +42,9 @@ class SCBoostRanker(RestrictedSCBoost):
     the loss; for ``loss="lambdarank"``, on NDCG itself.
 
     Tree weights (``weighting``, ``preset="best"``) minimize the loss of held-out queries. LambdaRank is not the
-    gradient of a convex loss: for ``loss="lambdarank"``, the weights minimize the logistic loss of its pairs, each
-    weighted by its change of NDCG in the unweighted model. Batches and clusters are not supported yet.
+    gradient of a convex loss: for ``loss="lambdarank"``, the weights minimize the logistic loss of document pairs, each
+    weighted by the change of NDCG if the pair is swapped in the ranking of the unweighted model. Batches and
+    clusters are not supported yet.
 
     Parameters
     ----------

@@ -117,12 +117,12 @@ def report(
         Any ensemble that :func:`scboost.tree_matrix` reads: SCBoost, XGBoost, LightGBM, CatBoost, scikit-learn; or a
         scikit-learn pipeline, search or calibrated classifier that contains one.
     X : array-like or table of shape (n_samples, n_features)
-        Held-out samples, many more than trees. More than 20,000 samples are subsampled.
+        Held-out samples, many more than trees. More than 20,000 samples (3,000 with survival times) are subsampled.
     y : array-like of shape (n_samples,), optional
         Class labels or values. Without y, only results that need no targets are shown. For a ranking, relevances, with
-        ``qid``; for a :class:`SCBoostSurvival`, times in one of its formats. Reports of these show their scores (NDCG,
-        MAP and MRR; concordance, integrated Brier score and calibration at the median time) and everything else that
-        needs no errors of single samples.
+        ``qid``; for a :class:`SCBoostSurvival`, times in one of its formats. Their reports show NDCG, MAP and MRR, or
+        concordance, integrated Brier score and calibration at the median event time, and leave out sections that need
+        a loss per sample.
     X_train, y_train : array-like, optional
         Training samples, to compare their scores and to find features whose distribution has changed.
     compare : object, optional
@@ -134,7 +134,7 @@ def report(
     random_state : int, default=0
         Seed of the bootstrap, of the split for pruning and of the permutations.
     qid, qid_train : array-like of shape (n_samples,), optional
-        Queries of the documents in X and X_train, for rankings. Queries are resampled as a whole.
+        Queries of the documents in X and X_train, for rankings. The bootstrap resamples whole queries.
 
     Returns
     -------

@@ -184,11 +184,11 @@ class Loss(ABC):
         """Return a convex loss with the same derivatives at the given raw scores, to learn tree weights with."""
         del y, raw, sample_weight
         if not self.convex:
-            raise ValueError(f"Tree weights need a convex loss, which {self!r} is not; leave the trees unweighted.")
+            raise ValueError(f"Tree weights need a convex loss, which {self!r} is not; use weighting=None.")
         return self
 
     def exact_gradient(self, y: FloatArray, raw: FloatArray) -> FloatArray:
-        """Return the derivatives of the pointwise loss where :meth:`gradient_hessian` limits them."""
+        """Return the gradient of the pointwise loss without the limits that :meth:`gradient_hessian` may apply."""
         return self.gradient_hessian(y, raw)[0]
 
     def loss_gradient_hessian(

@@ -30,7 +30,7 @@ class TaskResult:
     ----------
     kind : {"ranking", "survival"}
     scores, baseline_scores : list of Score
-        Of the model, and of random orders or Kaplan-Meier's estimate.
+        Of the model, and of random orders or the Kaplan-Meier estimate.
     n_units : int
         Number of queries with a relevant document, or of observed events.
     values : ndarray
@@ -38,8 +38,8 @@ class TaskResult:
     time : float
         Survival: the median event time, at which calibration is measured; NaN for rankings.
     predicted, observed : ndarray
-        Survival: mean predicted probability of survival at that time, and Kaplan-Meier's estimate, for fifths of the
-        samples by predicted probability.
+        Survival: mean predicted probability of survival at that time, and the Kaplan-Meier estimate, in up to five
+        quantile bins of the predicted probability.
     """
 
     kind: Literal["ranking", "survival"]
@@ -132,7 +132,9 @@ class RankingTarget:
         """Return NDCG, MAP and MRR; queries are resampled as a whole."""
         values = self._values(raw)
         if not values.shape[1]:
-            raise ValueError("no query has a relevant document (relevance above 0): scores are not defined.")
+            raise ValueError(
+                "no query has a relevant document (relevance above 0): scores are not defined; leave y out."
+            )
         rng = np.random.default_rng(seed)
         random = np.mean([self._values(rng.random(len(raw))) for _ in range(_RANDOM_ORDERS)], axis=0)
         scores, baseline = (
@@ -157,9 +159,9 @@ class RankingTarget:
 
 def _mean_metrics(values: FloatArray) -> list[Metric]:
     named = (
-        (f"NDCG@{_TOP}", f"normalized discounted cumulative gain of the first {_TOP} documents"),
-        ("NDCG", "normalized discounted cumulative gain of all documents"),
-        ("MAP", "mean average precision; relevance above 0 is relevant"),
+        (f"NDCG@{_TOP}", f"normalized discounted cumulative gain of the first {_TOP} documents, mean over queries"),
+        ("NDCG", "normalized discounted cumulative gain of all documents, mean over queries"),
+        ("MAP", "mean average precision; documents with a relevance above 0 are relevant"),
         ("MRR", "mean reciprocal rank of the first relevant document"),
     )
 
@@ -167,7 +169,7 @@ def _mean_metrics(values: FloatArray) -> list[Metric]:
         return lambda weight: float(weight @ own / weight.sum())
 
     return [
-        Metric(name, f"{meaning}, mean over queries", higher_is_better=True, compute=mean(own))
+        Metric(name, meaning, higher_is_better=True, compute=mean(own))
         for (name, meaning), own in zip(named, values, strict=True)
     ]
 
@@ -211,7 +213,7 @@ class SurvivalTarget:
         has_intervals = bool(((lower < upper) & np.isfinite(upper)).any())
         time = float(np.median(lower[observed])) if observed.any() and not has_intervals else _NAN
         n, empty = len(raw), np.zeros(0)
-        if np.isnan(time):  # neither Brier score nor Kaplan-Meier's estimate
+        if np.isnan(time):  # neither Brier score nor Kaplan-Meier estimate
             scores = scores_of([self._concordance(raw)], n, seed, _SURVIVAL_RESAMPLES)
             constant = scores_of([self._concordance(np.zeros(n))], n, seed, 0)
             return TaskResult("survival", scores, constant, int(observed.sum()), empty, _NAN, empty, empty)
@@ -260,7 +262,7 @@ class SurvivalTarget:
             return float(weight @ at_median / weight.sum()) - float(step(times, km, np.array([time]), 1.0)[0])
 
         meaning = (
-            f"mean predicted probability of survival minus Kaplan-Meier's estimate, at the median event time "
+            f"mean predicted probability of survival minus the Kaplan-Meier estimate, at the median event time "
             f"{time:.4g}; 0 is best"
         )
         return Metric("calibration", meaning, higher_is_better=False, compute=compute)
@@ -309,5 +311,9 @@ def is_task(task: str) -> bool:
 
 def check_queries(task: str, y: npt.ArrayLike | None, qid: Any) -> None:
     """Reject queries of a model that is not a ranking, and queries without relevances."""
-    if qid is not None and (task != "ranking" or y is None):
-        raise ValueError("qid belongs to the relevances y of a ranking; leave it out.")
+    if qid is None:
+        return
+    if task != "ranking":
+        raise ValueError("qid was given, but the model is not a ranking model; leave qid out.")
+    if y is None:
+        raise ValueError("qid was given without y; pass the relevances as y, or leave qid out.")

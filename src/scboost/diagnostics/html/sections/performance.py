@@ -58,7 +58,7 @@ def _draw_queries(ax: Axes, found: TaskResult) -> None:
 
 def _draw_survival(ax: Axes, found: TaskResult) -> None:
     ax.plot([0, 1], [0, 1], color="0.35", lw=0.8, ls=":", label="_calibrated")
-    ax.plot(found.predicted, found.observed, "o-", label="fifths of the samples")
+    ax.plot(found.predicted, found.observed, "o-", label="quantile bins")
     title = f"Survival at the median event time {found.time:.4g}"
     ax.set(xlabel="predicted probability", ylabel="Kaplan-Meier estimate", title=title, xlim=(0, 1), ylim=(0, 1.02))
     ax.spines[["top", "right"]].set_visible(False)
