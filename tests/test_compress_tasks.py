@@ -102,7 +102,8 @@ def test_a_compressed_survival_model_predicts_survival_functions(survival, tmp_p
     assert found.fidelity > 0.9
     times = [0.2, 0.5, 1.0, 2.0]
     functions = [model.predict_survival_function(X[400:], times) for model in (small, survival)]
-    assert np.abs(functions[0] - functions[1]).mean() < 0.06
+    spread = np.abs(functions[1] - functions[1].mean(axis=0)).mean()
+    assert np.abs(functions[0] - functions[1]).mean() < spread / 3
     assert small.score(X[400:], y[400:]) > survival.score(X[400:], y[400:]) - 0.03
     assert certificate.n_pairs == 200
     bounds = np.stack([survival.predict(X[400:])] * 2, axis=1)  # concordance with the teacher

@@ -200,7 +200,7 @@ def test_a_place_counts_the_better_ones():
 
 
 def write_results(directory, better):
-    """Rows of every part in which our methods are better than the others, by as much as `better` says."""
+    """Rows of every part in which our methods are better than the others, and `BEST` than the default, by `better`."""
     rng = np.random.default_rng(0)
     for name, experiment in PARTS.items():
         directory.mkdir(exist_ok=True)
@@ -210,7 +210,7 @@ def write_results(directory, better):
             for task in experiment.tasks(n_folds=1):
                 ours = task.method.startswith("SCBoost")
                 noise = 0.01 * rng.random()
-                loss = 0.5 - better * ours + noise
+                loss = 0.5 - better * (ours + 0.5 * (task.method == BEST)) + noise
                 row = dict(zip(KEY, task.key, strict=True))
                 row |= {
                     "log_loss": loss,

@@ -1,6 +1,5 @@
 """The paper's Algorithm 1 against a literal reference: an SVD of the history every round, SciPy for the weights."""
 
-
 import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
