@@ -20,6 +20,8 @@ from scboost._model import ubjson
 from scboost._model.check import Finding, check_bytes
 from scboost.cli import main
 
+DELETED = 2**31 - 1  # feature of a node that was pruned away
+
 
 def xgboost_model(kind):
     X, y = three_classes() if kind == "classes" else two_classes()
@@ -144,6 +146,16 @@ def test_damage_of_an_xgboost_file_is_named(damage, found):
     assert findings
     assert all(finding.severity == "error" for finding in findings)
     assert found in str(findings[0])
+
+
+def test_parents_of_deleted_nodes_are_checked():
+    content = json.loads(xgboost_model("pruned").save_raw("json"))
+    tree = next(
+        tree for tree in content["learner"]["gradient_booster"]["model"]["trees"] if DELETED in tree["split_indices"]
+    )
+    tree["parents"][tree["split_indices"].index(DELETED)] = 10**6  # which XGBoost reads, and dies
+    [finding] = check_bytes(json.dumps(content).encode())
+    assert "a parent is not one of nodes" in finding.message
 
 
 def test_all_damaged_trees_are_listed():

@@ -273,6 +273,8 @@ def _check_nodes(tree: Tree, n: int, n_deleted: int) -> BoolArray:
     _require(seen[0] == 0 and bool((seen[1:] == alive[1:]).all()), "a node has not exactly one parent")
     numbers = np.flatnonzero(inner).astype(parents.dtype)
     _require(bool((parents[children] == np.tile(numbers, 2)).all()), "parents and children disagree")
+    # XGBoost looks up the parent of every node, also of a deleted one.
+    _require(bool(((parents[1:] >= 0) & (parents[1:] < n)).all()), f"a parent is not one of nodes 0 to {n - 1}")
     _require(
         not deleted[0] and _reached(left, right) == np.count_nonzero(alive), "a node cannot be reached from the root"
     )
