@@ -81,8 +81,8 @@ scboost train demand.csv --target units --distribution negative_binomial -o dema
 The event column holds 1 or true for an observed event and 0 or false for a censored time. Several targets are values,
 or labels 0 and 1; a target may be missing in some rows. The model file keeps the names of these columns, so `evaluate`
 needs no further options. Predictions of a ranking are scores to sort the rows of a query by; those of a survival model
-are hazard ratios, or times with `--param loss=aft`. `report` supports all tasks with one target, `compress` all
-of these but distributions, and `prune` classification and regression.
+are hazard ratios, or times with `--param loss=aft`. `report` supports all tasks with one target; `compress`
+classification, regression, rankings and survival models; `prune` classification and regression.
 
 ## A session
 

@@ -173,7 +173,7 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
     """Grow a model for each fold, in step, to select the rounds and to learn tree weights out of fold.
 
     Then either one model is grown on all samples, or the fold models are kept and averaged, or both: then the leaf
-    values of the fold models are fitted again on all samples, and all models are averaged.
+    values of the fold models are refitted on all samples, and all models are averaged.
     """
     samples, strategy, weighting = data.samples, spec.strategy, spec.strategy.weighting
     keeps_folds = weighting is not None and weighting.source == "fold_average"
