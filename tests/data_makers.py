@@ -40,6 +40,24 @@ def real_target(n=300, d=4, seed=0):
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=n)
 
 
+def ranking_data(n_queries=60, size=10, seed=0):
+    """Features, relevances from 0 to 2, and queries."""
+    rng = np.random.default_rng(seed)
+    n = n_queries * size
+    X = rng.normal(size=(n, 4))
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n), [0.5, 1.5])
+    return X, y, np.repeat(np.arange(n_queries), size)
+
+
+def survival_data(n=800, seed=0):
+    """Features, and times with events, of which some are censored."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    time = rng.exponential(np.exp(-X[:, 0] + 0.5 * X[:, 1] ** 2)) + 1e-3
+    censoring = rng.exponential(2.0, n) + 1e-3
+    return X, np.stack([np.minimum(time, censoring), time <= censoring], axis=1)
+
+
 def rounded(n=1500, n_classes=2, seed=0):
     """Samples with few distinct values, so that bins do not depend on partitions or batches; some are missing."""
     rng = np.random.default_rng(seed)

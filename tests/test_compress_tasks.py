@@ -8,30 +8,15 @@ import pytest
 import xgboost as xgb
 
 import scboost
+from data_makers import ranking_data, survival_data
 from scboost import SCBoostDistribution, SCBoostRanker, SCBoostSurvival
 from scboost._compress.measures import independent_pairs
 from scboost._core.survival import concordance
 
 
-def ranking_data(n_queries=80, size=10, seed=0):
-    rng = np.random.default_rng(seed)
-    n = n_queries * size
-    X = rng.normal(size=(n, 4))
-    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n), [0.5, 1.5])
-    return X, y, np.repeat(np.arange(n_queries), size)
-
-
-def survival_data(n=800, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    time = rng.exponential(np.exp(-X[:, 0] + 0.5 * X[:, 1] ** 2)) + 1e-3
-    censoring = rng.exponential(2.0, n) + 1e-3
-    return X, np.stack([np.minimum(time, censoring), time <= censoring], axis=1)
-
-
 @pytest.fixture(scope="module")
 def ranker():
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     return SCBoostRanker(n_estimators=60, random_state=0, truncation=5).fit(X[:400], y[:400], qid=qid[:400])
 
 
@@ -45,7 +30,7 @@ SMALL = {"max_trees": 8, "n_synthetic": 4000, "random_state": 0, "max_bytes": No
 
 
 def test_a_compressed_ranking_orders_documents_like_its_teacher(ranker, tmp_path):
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     found = scboost.compress(ranker, X[:400], X_certify=X[400:], y_certify=y[400:], qid_certify=qid[400:], **SMALL)
     small, certificate = found.model, found.certificate
     assert isinstance(small, SCBoostRanker)
@@ -70,21 +55,21 @@ def test_a_compressed_ranking_orders_documents_like_its_teacher(ranker, tmp_path
 
 
 def test_queries_are_held_out_as_a_whole(ranker):
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     found = scboost.compress(ranker, X, y, qid=qid, certify_fraction=0.21, **SMALL)
     assert found.certificate.n_samples == 170  # the next multiple of a query's size
     assert found.certificate.n_pairs == 17
 
 
 def test_a_ranking_without_queries_certifies_pairs_of_any_documents(ranker):
-    X, *_ = ranking_data()
+    X, *_ = ranking_data(80)
     certificate = ranker.compress(X[:400], X_certify=X[400:], **SMALL).certificate
     assert certificate.n_pairs == 200
     assert certificate.loss_rise is None
 
 
 def test_relevances_need_queries(ranker):
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     with pytest.raises(ValueError, match="pass qid with y"):
         ranker.compress(X, y, **SMALL)
     with pytest.raises(ValueError, match="qid_certify was given without X_certify"):

@@ -13,6 +13,7 @@ from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 import scboost
+from data_makers import ranking_data
 from scboost import Checkpoint, SCBoostRanker
 from scboost._core.ranking import ndcg_by_query, precision_by_query, reciprocal_rank_by_query
 from scboost._data.folds import make_folds
@@ -28,14 +29,6 @@ def documents(n_queries=9, seed=0):
     n = len(query)
     y = np.stack([rng.integers(0, 4, n), query], axis=1).astype(float)
     return y, rng.normal(size=(1, n)), rng.integers(0, 4, n).astype(float)
-
-
-def ranking_data(n_queries=60, size=10, seed=0):
-    rng = np.random.default_rng(seed)
-    n = n_queries * size
-    X = rng.normal(size=(n, 4))
-    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n), [0.5, 1.5])
-    return X, y, np.repeat(np.arange(n_queries), size)
 
 
 def brute_force_lambdas(y, raw, truncation):

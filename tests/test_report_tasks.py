@@ -8,6 +8,7 @@ import xgboost
 from sklearn.metrics import average_precision_score, ndcg_score
 
 import scboost
+from data_makers import ranking_data, survival_data
 from scboost import SCBoostRanker, SCBoostSurvival
 from scboost._core.survival import brier_times, integrated_brier_score, kaplan_meier
 from scboost._estimators.survival_target import time_bounds
@@ -15,25 +16,9 @@ from scboost.cli import main
 from scboost.diagnostics.sections.tasks import RankingTarget
 
 
-def ranking_data(n_queries=80, size=10, seed=0):
-    rng = np.random.default_rng(seed)
-    n = n_queries * size
-    X = rng.normal(size=(n, 4))
-    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n), [0.5, 1.5])
-    return X, y, np.repeat(np.arange(n_queries), size)
-
-
-def survival_data(n=800, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    time = rng.exponential(np.exp(-X[:, 0] + 0.5 * X[:, 1] ** 2)) + 1e-3
-    censoring = rng.exponential(2.0, n) + 1e-3
-    return X, np.stack([np.minimum(time, censoring), time <= censoring], axis=1)
-
-
 @pytest.fixture(scope="module")
 def ranker():
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     return SCBoostRanker(n_estimators=20, random_state=0).fit(X[:400], y[:400], qid=qid[:400])
 
 
@@ -48,7 +33,7 @@ def scores_by_name(found):
 
 
 def test_scores_of_a_ranking_are_those_of_scikit_learn(ranker):
-    X, y, qid = (part[400:] for part in ranking_data())
+    X, y, qid = (part[400:] for part in ranking_data(80))
     found = scboost.report(ranker, X, y, qid=qid, measure_speed=False)
     scores, raw = scores_by_name(found), ranker.predict(X)
     parts = [qid == q for q in np.unique(qid) if y[qid == q].any()]
@@ -64,7 +49,7 @@ def test_scores_of_a_ranking_are_those_of_scikit_learn(ranker):
 
 
 def test_the_report_of_a_ranking_shows_scores_and_random_orders(ranker):
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     found = scboost.report(
         ranker, X[400:], y[400:], qid=qid[400:], X_train=X[:400], y_train=y[:400], qid_train=qid[:400]
     )
@@ -127,7 +112,7 @@ def test_interval_censored_times_have_a_concordance_only():
 
 @pytest.mark.parametrize("loss", ["cox", "aft"])
 def test_redundancy_reports_have_the_score_of_the_first_trees(ranker, loss):
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     found = scboost.redundancy_report(ranker, X, y, qid=qid)
     assert found.score_name == "NDCG"
     assert found.ensemble_score == pytest.approx(ranker.score(X, y, qid=qid))
@@ -142,7 +127,7 @@ def test_redundancy_reports_have_the_score_of_the_first_trees(ranker, loss):
 
 
 def test_rankings_of_other_libraries_are_scored():
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     xgb = xgboost.XGBRanker(n_estimators=5).fit(X, y, qid=qid)
     lgb = lightgbm.LGBMRanker(n_estimators=5, verbose=-1).fit(X, y, group=np.full(80, 10))
     for model in (xgb, lgb):
@@ -153,7 +138,7 @@ def test_rankings_of_other_libraries_are_scored():
 
 
 def test_large_rankings_are_subsampled_by_whole_queries():
-    _, y, qid = ranking_data()
+    _, y, qid = ranking_data(80)
     target = RankingTarget.of(y, qid, 800)
     rows = target.choose(95, np.random.default_rng(0))
     assert len(rows) == 90
@@ -161,7 +146,7 @@ def test_large_rankings_are_subsampled_by_whole_queries():
 
 
 def test_wrong_arguments_are_named(ranker):
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     with pytest.raises(ValueError, match="pass qid"):
         scboost.report(ranker, X, y)
     with pytest.raises(ValueError, match="qid must have shape"):
@@ -182,7 +167,7 @@ def test_wrong_arguments_are_named(ranker):
 
 def test_the_command_line_reports_and_compresses(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    X, y, qid = ranking_data()
+    X, y, qid = ranking_data(80)
     frame = pd.DataFrame(X, columns=list("abcd")).assign(relevance=y, query=[f"q{q}" for q in qid])
     X, y = survival_data()
     other = pd.DataFrame(X, columns=list("abcd")).assign(days=y[:, 0], died=y[:, 1].astype(int))

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import scboost
+from data_makers import ranking_data, survival_data
 from scboost import SCBoostRanker, SCBoostSurvival
 from scboost._core.losses.ranking import FixedLambdaLoss
 from scboost._core.weighting import learn_weights
@@ -155,22 +156,6 @@ def test_integer_weights_of_queries_and_samples_equal_repetition(loss):
     np.testing.assert_allclose(weighted.weights, repeated.weights, atol=1e-4)
 
 
-def ranking_data(n_queries=60, size=10, seed=0):
-    rng = np.random.default_rng(seed)
-    n = n_queries * size
-    X = rng.normal(size=(n, 4))
-    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n), [0.5, 1.5])
-    return X, y, np.repeat(np.arange(n_queries), size)
-
-
-def survival_data(n=300, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    time = rng.exponential(np.exp(-X[:, 0] + 0.5 * X[:, 1] ** 2))
-    censoring = rng.exponential(2.0, n)
-    return X, np.stack([np.minimum(time, censoring) + 1e-6, time <= censoring], axis=1)
-
-
 OPTIONS = [
     {"n_estimators": 20, "weighting": "nonnegative"},
     {"n_estimators": 20, "weighting": "simplex"},
@@ -193,7 +178,7 @@ def test_weighted_rankings_keep_their_scores_in_files(loss, options, tmp_path):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("loss", ["cox", "aft"])
 def test_weighted_survival_models_keep_their_functions_in_files(loss, options, tmp_path):
-    X, y = survival_data()
+    X, y = survival_data(300)
     model = SCBoostSurvival(loss=loss, random_state=0, **options).fit(X[:200], y[:200])
     assert model.weighting_result_.converged
     assert model.score(X[200:], y[200:]) > 0.6
