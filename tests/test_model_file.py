@@ -426,6 +426,16 @@ def test_the_intercept_is_one_number_that_old_versions_read(case, tmp_path):
     np.testing.assert_allclose(margin.reshape(raw.T.shape), raw.T, atol=2e-6 * (1 + np.abs(raw).max()))
 
 
+def test_the_largest_leaf_value_is_compared_like_any_other(tmp_path):
+    """The spacing of float32 at its largest number is infinite: it must not be a tolerance."""
+    document = copy.deepcopy(_forged("far away", lambda own: own))
+    tree = document.trees[0]
+    tree["split_conditions"][np.flatnonzero(tree["left_children"] == -1)[0]] = np.finfo(np.float32).max
+    (tmp_path / "forged.ubj").write_bytes(resealed(document))
+    with pytest.raises(ValueError, match="the native model is not that of these weights"):
+        load_model(tmp_path / "forged.ubj")
+
+
 def test_covers_that_do_not_add_up_are_refused(tmp_path):
     """SHAP values would depend on where the intercept is."""
     document = copy.deepcopy(_forged("classes", lambda own: own))

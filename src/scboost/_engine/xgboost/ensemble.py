@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scboost._engine.native.trees import TreePredictor
 
 _LOG_LINKS = {"count:poisson", "survival:cox", "survival:aft"}  # objectives whose raw score is a logarithm
+_BELOW_LARGEST = np.nextafter(np.finfo(np.float32).max, np.float32(0))  # the largest number has an infinite spacing
 _LARGEST_SHIFT = 64  # of the leaves by the intercept, in units of what the native model holds
 
 
@@ -223,7 +224,8 @@ class TreeEnsemble(Ensemble):
             if i < K:
                 wanted = self._first_leaf_values(i)[leaf] + shift[i]
                 rounding = 4 * np.spacing(np.abs(margin[i]).astype(np.float32)) if self._link_is_rounded else 0.0
-                agrees &= bool((np.abs(wanted - value) <= np.spacing(np.abs(value)) + rounding).all())
+                spacing = np.spacing(np.minimum(np.abs(value), _BELOW_LARGEST))
+                agrees &= bool((np.abs(wanted - value) <= spacing + rounding).all())
             else:
                 agrees &= np.array_equal(value, made["split_conditions"][leaf])
         if not agrees:
