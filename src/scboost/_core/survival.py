@@ -50,7 +50,7 @@ def cumulative_hazard(
 
 
 def kaplan_meier(bounds: FloatArray, sample_weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct event times, and Kaplan and Meier's estimate of the probability to survive each of them.
+    """Return the distinct event times, and the Kaplan-Meier estimate of the probability to survive each of them.
 
     Parameters
     ----------

@@ -364,7 +364,7 @@ def _averaged(trainings: list[Training], weights: Weights | None, options: TreeO
 def _replayed(
     members: list[Training], spec: FitSpec, samples: Samples, engine: Engine, context: Context
 ) -> list[Training] | None:
-    """Fit the leaf values of fold models again on all samples; None after an interrupt."""
+    """Refit the leaf values of fold models on all samples; None after an interrupt."""
     replayed = []
     for member in members:
         replayed.append(replay(member, spec, samples, engine, context))
