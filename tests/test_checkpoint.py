@@ -64,6 +64,29 @@ def test_resumed_fit_is_bit_identical(case, tmp_path):
     np.testing.assert_equal(resumed.training_log_, whole.training_log_)
 
 
+def test_resumed_fit_joins_the_fold_models_of_the_uninterrupted_fit(tmp_path):
+    X, y = two_classes()
+    checkpoint = Checkpoint(tmp_path / "model", every=5)
+    settings = {
+        "random_state": 0,
+        "n_jobs": 1,
+        "n_iter_no_change": 8,
+        "cv": 3,
+        "max_depth": 3,
+        "tree_shape": "depth-wise",
+    }
+    whole = SCBoostClassifier(callbacks=[checkpoint], **settings).fit(X, y)
+    members = whole.__fitted_model__().members
+    assert len(members) == 3
+    resumed = checkpoint.load()
+    assert 0 < resumed.n_estimators_ < whole.n_estimators_ - sum(members)
+    assert resumed.__fitted_model__().members == ()
+    resumed.fit(X, y)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    assert resumed.__fitted_model__().members == members
+    np.testing.assert_array_equal(resumed.prediction_uncertainty(X), whole.prediction_uncertainty(X))
+
+
 def test_resumed_fit_stops_early_where_the_uninterrupted_fit_does(tmp_path):
     X, y = two_classes()
     rows = {"X": X[:200], "y": y[:200], "X_val": X[200:], "y_val": y[200:]}

@@ -42,11 +42,11 @@ def test_no_tree_is_deeper_than_selected():
         assert depth_of(model) == model.max_depth_ == 2
 
 
-def test_selected_shallow_trees_double_the_automatic_learning_rate():
+def test_shallow_trees_have_the_learning_rate_of_the_fold_models():
     X, y = additive()
     model = SCBoostClassifier(**{**QUICK, "learning_rate": "auto"}).fit(X, y)
     assert model.max_depth_ in (2, 3)
-    assert model.learning_rate_ == pytest.approx(2 * auto_learning_rate(len(y), 1000))
+    assert model.learning_rate_ == pytest.approx(4 * auto_learning_rate(len(y), 1000))
     assert SCBoostClassifier(**QUICK).fit(X, y).learning_rate_ == QUICK["learning_rate"]
 
 

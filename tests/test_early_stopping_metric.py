@@ -109,7 +109,8 @@ def test_cross_validation_selects_rounds_by_the_metric(shift):
     y = y + shift
     folds = [(np.arange(300)[np.arange(300) % 3 != k], np.arange(300)[np.arange(300) % 3 == k]) for k in (0, 1)]
     weight = np.linspace(1, 3, 300)
-    given = {"cv": folds, "random_state": 0, "n_jobs": 1, "exploration": 0.0}
+    rate = 0.1
+    given = {"cv": folds, "random_state": 0, "n_jobs": 1, "exploration": 0.0, "learning_rate": rate}
     scores = []
 
     def scorer(model, F, target, sample_weight):  # custom scorers receive the validation set
@@ -123,8 +124,7 @@ def test_cross_validation_selects_rounds_by_the_metric(shift):
     masses = first[0, 1], second[0, 1]
     np.testing.assert_allclose(pooled, np.average([first[:, 2], second[:, 2]], axis=0, weights=masses))
     assert scores[0][2] > -5  # of the order of the target's standard deviation, for any mean
-    rate = model.learning_rate_
-    best = SCBoostRegressor(n_estimators=model.n_estimators_, learning_rate=rate, **given).fit(X, y, weight)
+    best = SCBoostRegressor(n_estimators=model.n_estimators_, **given).fit(X, y, weight)
     np.testing.assert_allclose(
         tree_matrix(model, X).H, model.weights_[0] / rate * tree_matrix(best, X).H, rtol=1e-5, atol=1e-6
     )

@@ -16,6 +16,7 @@ from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
 from scboost._core.autotune import FAST_ROUNDS, MAX_ROUNDS, auto_learning_rate
 from scboost._core.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.stopping import EarlyStopping
+from scboost._engine.ensemble import interleaved
 from scboost.weighting import learn_scale
 
 TASKS = {
@@ -124,8 +125,9 @@ def test_many_given_rounds_cross_validate_the_learning_rate(task):
     settings = {"random_state": 0, "n_jobs": 1, "n_iter_no_change": 8, "max_depth": 3, "max_leaves": None}
     chosen, many, few = (cls(**settings, n_estimators=n).fit(*make()) for n in ("auto", 600, 100))
     assert many.n_estimators_ == len(many.weights_) == 600
-    far = chosen.n_estimators_ * chosen.learning_rate_
-    assert many.n_estimators_ * many.learning_rate_ == pytest.approx(far)
+    on_all_samples = chosen.n_estimators_ - sum(chosen.__fitted_model__().members)
+    far = on_all_samples * chosen.learning_rate_
+    assert many.n_estimators_ * many.learning_rate_ == pytest.approx(far, rel=0.02)  # the rounds are whole numbers
     assert few.learning_rate_ * 100 != pytest.approx(far)
     np.testing.assert_array_equal(many.selection_log_["validation_loss"], chosen.selection_log_["validation_loss"])
 
@@ -277,15 +279,55 @@ def test_best_is_the_mean_of_the_default_and_of_weighted_fold_models(task):
     np.testing.assert_array_equal(best.selection_log_["validation_loss"], default.selection_log_["validation_loss"])
     rounds = int(np.argmin(best.selection_log_["validation_loss"])) + 1
     assert best.n_estimators_ == len(best.weights_) == default.n_estimators_ + 3 * rounds
-    of_default, of_folds = np.split(best.weights_, [default.n_estimators_])
-    np.testing.assert_allclose(of_default, default.weights_ / 4)
-    shares = of_folds.reshape(3, rounds, -1)
+    model_of = np.repeat(np.arange(4), [default.n_estimators_, *[rounds] * 3])
+    model_of = model_of[interleaved([default.n_estimators_, *[rounds] * 3])]
+    np.testing.assert_allclose(best.weights_[model_of == 0], default.weights_ / 4)
+    shares = np.stack([best.weights_[model_of == k].reshape(rounds, -1) for k in (1, 2, 3)])
     np.testing.assert_allclose(shares[0], shares[1])
     # Fold models take steps twice as large here, up to 0.5.
     np.testing.assert_allclose(shares[0, :, 0], 2 * best.learning_rate_ * best.weighting_result_.weights / 4)
     assert best.weighting_result_.converged
     own, others = tree_matrix(best, X), tree_matrix(default, X)
-    np.testing.assert_allclose(4 * own.H[:, : others.H.shape[1]], others.H, rtol=1e-5, atol=1e-6)
+    of_default = np.repeat(model_of == 0, own.H.shape[1] // len(best.weights_))
+    np.testing.assert_allclose(4 * own.H[:, of_default], others.H, rtol=1e-5, atol=1e-6)
+
+
+@every_task
+def test_default_is_the_mean_of_fold_models_and_of_one_on_all_samples(task):
+    """All have the same learning rate; the factor that is estimated out of fold is common to all trees."""
+    cls, make = TASKS[task]
+    X, y = make(n=300)
+    settings = {name: value for name, value in SELECTED.items() if name != "learning_rate"}
+    model = cls(**settings, cv=3, max_depth=4, max_leaves=None, tree_shape="depth-wise", feature_selection=False)
+    model.fit(X, y)
+    fitted_model = model.__fitted_model__()
+    rounds = int(np.argmin(model.selection_log_["validation_loss"])) + 1
+    assert fitted_model.members == (rounds, rounds, rounds)
+    on_all = model.n_estimators_ - 3 * rounds
+    assert on_all == round(rounds * 1.12 * 3 / 2)
+    assert np.ptp(model.weights_) == pytest.approx(0, abs=1e-12)
+    alone = clone(model).set_params(n_estimators=on_all, learning_rate=model.learning_rate_).fit(X, y)
+    of_model = np.repeat(np.arange(4), [on_all, *fitted_model.members])[interleaved([on_all, *fitted_model.members])]
+    weights = model.weights_.reshape(model.n_estimators_, -1)
+    trees, n_outputs = tree_matrix(model, X), weights.shape[1]
+    own = trees.H[:, np.repeat(of_model == 0, n_outputs)]
+    single = tree_matrix(alone, X).H
+    factor = (own * single).sum() / (single**2).sum()
+    assert factor == pytest.approx(weights[0, 0] / model.learning_rate_)
+    np.testing.assert_allclose(own, factor * single, rtol=1e-4, atol=1e-6 * np.abs(single).max())
+
+
+@every_task
+def test_first_rounds_of_the_default_have_a_share_of_each_model(task):
+    cls, make = TASKS[task]
+    X, y = make(n=300)
+    settings = {name: value for name, value in SELECTED.items() if name != "learning_rate"}
+    model = cls(**settings, cv=3).fit(X, y)
+    sizes = [model.n_estimators_ - sum(model.__fitted_model__().members), *model.__fitted_model__().members]
+    order = np.repeat(np.arange(4), sizes)[interleaved(sizes)]
+    for n in range(1, model.n_estimators_ + 1):
+        counts = np.bincount(order[:n], minlength=4)
+        assert (np.abs(counts - n * np.array(sizes) / sum(sizes)) <= 2).all()
 
 
 def test_best_uses_five_folds_if_a_class_is_too_small_for_ten():

@@ -315,6 +315,24 @@ def test_members_average_to_the_model():
     np.testing.assert_allclose(scores, model.raw_scores(X, 1), rtol=1e-5)
 
 
+@pytest.mark.parametrize("preset", ["default", "best"])
+def test_members_and_the_model_on_all_samples_average_to_the_model(preset):
+    """What is left of the average, times the number of models, is the model that one fit to all samples gives."""
+    X, y = noisy(300)
+    params = {"random_state": 0, "n_jobs": 1, "max_depth": 3, "max_leaves": None, "tree_shape": "depth-wise"}
+    params["feature_selection"] = False
+    model = SCBoostRegressor(preset=preset, cv=3, **params).fit(X, y)
+    inner = model._fitted
+    members = [*inner._member_scores(inner.encode(X), 1)]
+    rest = (len(members) + 1) * inner.raw_scores(X, 1) - np.sum(members, axis=0)
+    rounds = model.n_estimators_ - sum(inner.members)
+    alone = SCBoostRegressor(n_estimators=rounds, learning_rate=model.learning_rate_, **params).fit(X, y)
+    added, expected = rest[0] - model.intercept_, alone.predict(X) - alone.intercept_
+    factor = (added @ expected) / (expected @ expected)
+    assert 0.5 < factor < 2  # the common factor that is estimated out of fold
+    np.testing.assert_allclose(added, factor * expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
 # --- files -----------------------------------------------------------------------------------------------------------
 
 

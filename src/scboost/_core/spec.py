@@ -65,7 +65,9 @@ class Strategy:
     weighting : Weighting or None
         How the trees are weighted.
     adds_full_model : bool
-        Whether the average of the fold models is averaged with a model on all samples.
+        Whether the average of the weighted fold models is averaged with a model on all samples.
+    may_average : bool
+        Whether the fold models that select the number of rounds may become part of the model.
     corrects_quantiles : bool
         Whether fold models with a fixed number of rounds estimate how far quantiles must be shifted.
     """
@@ -78,6 +80,7 @@ class Strategy:
     early_stopping: EarlyStopping | None
     weighting: Weighting | None
     adds_full_model: bool
+    may_average: bool = False
     corrects_quantiles: bool = False
 
     @classmethod
@@ -102,6 +105,7 @@ class Strategy:
             early_stopping=autotune.early_stopping(p.n_iter_no_change, p.tol, is_open=is_open) if stops else None,
             weighting=weighting,
             adds_full_model=p.preset == "best" and p.weighting is None and selects,
+            may_average=is_open and selects and weighting is None and _may_average(p, request),
             corrects_quantiles=fast and not stops and _corrects_quantiles(p, request),
         )
 
@@ -109,6 +113,11 @@ class Strategy:
     def weights_folds(self) -> bool:
         """Whether tree weights are learned out of fold."""
         return self.weighting is not None and self.weighting.source != "holdout"
+
+    @property
+    def keeps_weighted_folds(self) -> bool:
+        """Whether the fold models, with tree weights learned out of fold, are part of the model."""
+        return self.weighting is not None and self.weighting.source == "fold_average"
 
     @property
     def grows_folds(self) -> bool:
@@ -119,6 +128,11 @@ class Strategy:
     def needs_validation(self) -> bool:
         """Whether one model needs a validation set, given or held out."""
         return self.early_stopping is not None or (self.weighting is not None and not self.weights_folds)
+
+
+def _may_average(p: Parameters, request: Request) -> bool:
+    """Whether the leaf values of fold models can be refitted on all samples."""
+    return p.estimator is None and request.supports_weighting and not request.in_batches
 
 
 def _corrects_quantiles(p: Parameters, request: Request) -> bool:
@@ -188,6 +202,9 @@ class RoundSelection:
         Candidate options, in the order of their cost.
     scales_rate : bool
         Whether the learning rate may be derived from the selected number of rounds.
+    averages : bool
+        Whether the fold models, with leaf values refitted on all samples, are averaged with a model on all samples that
+        has the same learning rate.
     """
 
     stopping: EarlyStopping
@@ -195,6 +212,7 @@ class RoundSelection:
     selects_features: bool
     candidates: tuple[Candidate, ...]
     scales_rate: bool
+    averages: bool = False
 
 
 @dataclass(frozen=True)
@@ -272,7 +290,12 @@ class FitSpec:
         """Return the specification for data with too few samples to select the number of rounds."""
         n_rounds = self.strategy.n_rounds_given or autotune.FAST_ROUNDS
         strategy = replace(
-            self.strategy, n_rounds=n_rounds, selects_rounds=False, adds_full_model=False, corrects_quantiles=False
+            self.strategy,
+            n_rounds=n_rounds,
+            selects_rounds=False,
+            adds_full_model=False,
+            may_average=False,
+            corrects_quantiles=False,
         )
         return replace(self, strategy=strategy, selection=None)
 
@@ -457,6 +480,7 @@ def _selection(
         if competes
         else (Candidate(options),),
         scales_rate=free.rate,
+        averages=strategy.may_average and free.rate and speedup > 1 and loss.task == "regression",
     )
 
 

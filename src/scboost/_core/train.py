@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from scboost._arrays import FloatArray, IntArray
 from scboost._core import autotune
+from scboost._core.averaging import average, join, refit
 from scboost._core.conformal import Conformal
 from scboost._core.distributions import out_of_fold_correction
 from scboost._core.out_of_fold import out_of_fold_conformal, raw_scores_by_fold
-from scboost._core.replay import replay
 from scboost._core.run import Run, ValidationSet, grow
 from scboost._core.selection import CrossValidation, FoldModels
 from scboost._core.spec import FitSpec, RoundSelection
@@ -26,7 +26,7 @@ from scboost._data.folds import Folds, class_counts, count_distinct, hold_out, m
 from scboost._data.samples import Samples
 from scboost._engine.ensemble import Ensemble
 from scboost._engine.factory import EngineFactory
-from scboost._engine.interface import Engine, TreeOptions
+from scboost._engine.interface import Engine
 from scboost._runtime.context import Context
 from scboost._runtime.observer import Observer
 from scboost._runtime.signals import interrupts_raised
@@ -136,6 +136,7 @@ def _train_one(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
         run.training.options = options
         samples.forget_keys()
     training = _grow(spec, run, strategy.n_rounds, "scboost", context)
+    join(training, alone=training.interrupted)
     ensemble = training.ensemble
     trained = Trained(training, ensemble.n_rounds)
     if strategy.weighting is not None and validation is not None and not training.interrupted:
@@ -172,12 +173,11 @@ def _with_validation(spec: FitSpec, data: TrainingData, context: Context) -> tup
 def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
     """Grow a model for each fold, in step, to select the rounds and to learn tree weights out of fold.
 
-    Then either one model is grown on all samples, or the fold models are kept and averaged, or both: then the leaf
-    values of the fold models are refitted on all samples, and all models are averaged.
+    Then a model is grown on all samples, or the fold models are kept and averaged, or both: then the leaf values of the
+    fold models are refitted on all samples, and all models are averaged.
     """
     samples, strategy, weighting = data.samples, spec.strategy, spec.strategy.weighting
-    keeps_folds = weighting is not None and weighting.source == "fold_average"
-    only_folds = keeps_folds and not strategy.adds_full_model
+    only_folds = strategy.keeps_weighted_folds and not strategy.adds_full_model
     with interrupts_raised():
         folds = folds_of(spec, data, context)
         validation = CrossValidation(spec, samples, folds, context)
@@ -198,25 +198,30 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
         weighted = [start + added for start, added in raw_scores_by_fold(models, folds, weights)]
     if only_folds:
         conformal = _conformal(spec, samples, folds, models, weights, context)
-        training = _averaged(models.trainings, weights, options)
+        training = models.trainings[0]
+        training.options, training.companions = options, average(models.trainings, weights)
+        join(training, alone=True)
         training.conformal = conformal
         _set_baseline(training, spec, samples, folds, weighted)
         return Trained(training, training.ensemble.n_rounds, weights, log)
     engine = validation.engine(options)
     training, n_rounds = _train_on_all(spec, samples, folds, models, weights, engine, context)
-    if keeps_folds:
+    if training.companions is not None:
         if weighted and training.scale and not training.interrupted:
             parts, n = zip(raw_scores_by_fold(models, folds, None), weighted, strict=True), len(folds)
             weighted = [(start + training.scale[0] * added + n * other) / (n + 1) for (start, added), other in parts]
-        members = None if training.interrupted else _replayed(models.trainings, spec, samples, engine, context)
-        joined = _joined(training, _averaged(members or models.trainings, weights, options))
-        if members is None:
-            joined.interrupt()
-        training = joined
+        join(training, alone=training.interrupted)
     elif weights is not None and not training.interrupted:
         _apply_weights(training.ensemble, weights, models.n_rounds, n_rounds)
     _set_baseline(training, spec, samples, folds, weighted)
     return Trained(training, training.ensemble.n_rounds, weights, log)
+
+
+def _averages(spec: FitSpec, folds: Folds) -> bool:
+    """Whether fold models are averaged with the model on all samples."""
+    if spec.strategy.keeps_weighted_folds:
+        return True
+    return spec.selection is not None and spec.selection.averages and len(folds) > 1
 
 
 def folds_of(spec: FitSpec, data: TrainingData, context: Context) -> Folds:
@@ -252,11 +257,16 @@ def _train_on_all(
 ) -> tuple[Training, int]:
     """Grow a model on all samples with the number of rounds that the fold models selected; return that, too."""
     candidate, n_rounds = models.candidate, max(models.n_rounds, 1)
+    averages = _averages(spec, folds)
     settings = candidate.settings(spec.settings)
     strategy, selection, communicator = spec.strategy, spec.selection, context.communicator
     if strategy.corrects_quantiles:
         n_rounds = strategy.n_rounds
-    if selection is not None:
+    if selection is not None and averages and not strategy.keeps_weighted_folds:  # as the fold models
+        settings = replace(settings, eta=settings.eta * selection.speedup)
+        rounds = _rounds_on_all(samples, folds, models.n_rounds, selection, context) / selection.speedup
+        n_rounds = max(round(rounds), 1)
+    elif selection is not None:
         rounds = _rounds_on_all(samples, folds, models.n_rounds, selection, context) / candidate.rate
         n_rounds = min(max(round(rounds), 1), strategy.n_rounds)
         if selection.scales_rate:  # larger steps in place of more rounds than there may be
@@ -264,7 +274,6 @@ def _train_on_all(
     if strategy.n_rounds_given is not None:
         given = strategy.n_rounds_given
         settings, n_rounds = replace(settings, eta=settings.eta * n_rounds / given), given
-    keeps_folds = strategy.weighting is not None and strategy.weighting.source == "fold_average"
     with interrupts_raised():
         run = Run(samples, spec.loss, settings, engine, spec.new_ensemble, n_rounds, context, from_zero=spec.from_zero)
         run.training.options = candidate.options
@@ -272,13 +281,21 @@ def _train_on_all(
             run.training.shift = out_of_fold_shift(samples, folds, models, spec.loss, communicator).tolist()
         elif selection is not None and spec.loss.task == "distribution":
             run.training.scale, run.training.shift = out_of_fold_correction(samples, folds, models, spec.loss)
-        elif selection is not None and (keeps_folds or weights is None):
+        elif selection is not None and (averages or weights is None):
             run.training.scale = out_of_fold_scale(samples, folds, models, spec.loss, communicator)
             if weights is None:
                 run.training.baseline, run.training.shift = out_of_fold_baseline(
                     samples, folds, models, spec.loss, run.training.scale[0]
                 )
         run.training.conformal = _conformal(spec, samples, folds, models, weights, context, run.training)
+    if averages:
+        refitted = refit(models, spec, samples, engine, context)
+        interrupted = refitted[-1].interrupted
+        scale = run.training.scale[0] if run.training.scale else 1.0
+        run.training.companions = average(models.trainings if interrupted else refitted, weights, scale)
+        if interrupted:
+            run.training.interrupt()
+            return run.training, n_rounds
     return _grow(spec, run, n_rounds, "scboost, all samples", context), n_rounds
 
 
@@ -343,49 +360,6 @@ def _set_baseline(training: Training, spec: FitSpec, samples: Samples, folds: Fo
     training.baseline, shift = baseline_and_shift(spec.loss, held_out, np.concatenate(raw, axis=1))
     if shift:
         training.ensemble.reweight(training.ensemble.weights, training.ensemble.intercept + shift)
-
-
-def _averaged(trainings: list[Training], weights: Weights | None, options: TreeOptions) -> Training:
-    """Add up the fold models, each with its share of the weights."""
-    for training in trainings:
-        own = training.ensemble
-        factors = np.ones(own.n_rounds) if weights is None else weights.weights[: own.n_rounds]
-        shift = 0.0 if weights is None else weights.intercept
-        own.reweight(own.weights * factors[:, None] / len(trainings), (own.intercept + shift) / len(trainings))
-    first = trainings[0]
-    first.members = [training.ensemble.n_rounds for training in trainings]
-    for training in trainings[1:]:
-        first.ensemble.extend(training.ensemble)
-    used = tuple(np.flatnonzero(first.ensemble.gains()).tolist()) if options.features else ()
-    first.options = replace(options, features=used)
-    return first
-
-
-def _replayed(
-    members: list[Training], spec: FitSpec, samples: Samples, engine: Engine, context: Context
-) -> list[Training] | None:
-    """Refit the leaf values of fold models on all samples; None after an interrupt."""
-    replayed = []
-    for member in members:
-        replayed.append(replay(member, spec, samples, engine, context))
-        if replayed[-1].interrupted:
-            return None
-    return replayed
-
-
-def _joined(full: Training, averaged: Training) -> Training:
-    """Average a model on all samples with those of the folds, which stand alone if the model was interrupted."""
-    if full.interrupted:
-        return averaged
-    n_folds = len(averaged.members)
-    for training, share in ((full, 1 / (n_folds + 1)), (averaged, n_folds / (n_folds + 1))):
-        ensemble = training.ensemble
-        ensemble.reweight(ensemble.weights * share, ensemble.intercept * share)
-    full.ensemble.extend(averaged.ensemble)
-    full.members = averaged.members
-    if averaged.options.features:
-        full.options = replace(full.options, features=tuple(np.flatnonzero(full.ensemble.gains()).tolist()))
-    return full
 
 
 def _warn_if_diverged(training: Training, observer: Observer) -> None:

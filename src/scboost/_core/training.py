@@ -16,6 +16,22 @@ from scboost._engine.interface import TreeOptions
 
 
 @dataclass
+class Companions:
+    """The average of fold models that is to be averaged with a model on all samples.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Their weighted learners, one model after the other.
+    sizes : list of int
+        Number of rounds of each model.
+    """
+
+    ensemble: Ensemble
+    sizes: list[int]
+
+
+@dataclass
 class Training:
     """An ensemble with the log of its rounds: everything a later fit needs to resume.
 
@@ -49,8 +65,10 @@ class Training:
         Factor of all learners, estimated out of fold and applied after the last round; empty for 1.
     baseline : mapping of str to ndarray
         Baseline of the survival functions, estimated from out-of-fold predictions; empty for other losses.
+    companions : Companions or None
+        Fold models that join the ensemble after the last round.
     members : list of int
-        Number of rounds of each fold model that is part of the ensemble, at its end; empty if there are none.
+        Number of rounds of each fold model that is part of the ensemble; empty if there are none.
     conformal : Intervals, LabelSets or None
         Conformal state, estimated from out-of-fold predictions.
     options : TreeOptions
@@ -76,6 +94,7 @@ class Training:
     shift: list[float] = field(default_factory=list)
     scale: list[float] = field(default_factory=list)
     baseline: Mapping[str, FloatArray] = field(default_factory=dict)
+    companions: Companions | None = None
     members: list[int] = field(default_factory=list)
     conformal: Conformal | None = None
     options: TreeOptions = field(default_factory=TreeOptions)

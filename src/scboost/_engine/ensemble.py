@@ -15,6 +15,15 @@ from scboost._arrays import FloatArray, IntArray
 from scboost._engine.interface import Learner
 
 
+def interleaved(sizes: Sequence[int]) -> IntArray:
+    """Return the order of the rounds of several models, numbered one model after the other, by their relative position.
+
+    Any number of first rounds in this order has about the same share of the rounds of each model.
+    """
+    positions = [(np.arange(size) + 0.5) / size for size in sizes]
+    return np.argsort(np.concatenate(positions), kind="stable")
+
+
 class Ensemble(ABC):
     """Learners with weights.
 

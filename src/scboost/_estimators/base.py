@@ -529,10 +529,11 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
     def prediction_uncertainty(self, X: ArrayLike) -> PredictionUncertainty:
         """Estimate the aleatoric (data) and epistemic (model) uncertainty of predictions.
 
-        Requires ``preset="best"``. The epistemic part is the disagreement of the fold models: it is large where
-        training samples are scarce and decreases with more of them, unlike the aleatoric part. Fold models share most
-        of the samples on which their trees are grown, and their leaf values are refitted on all samples, so it tends to
-        underestimate the model uncertainty; use it to compare samples.
+        Requires a model that averages fold models: that of ``preset="best"`` (ten of them) or of the default settings
+        (three to five, up to 20,000 samples). The epistemic part is the disagreement of the fold models: it is large
+        where training samples are scarce and decreases with more of them, unlike the aleatoric part. Fold models share
+        most of the samples on which their trees are grown, and their leaf values are refitted on all samples, so it
+        tends to underestimate the model uncertainty; use it to compare samples.
 
         Parameters
         ----------

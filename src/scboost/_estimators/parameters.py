@@ -21,18 +21,20 @@ PARAMETERS = """\
         Trade-off between accuracy and time; sets the meaning of "auto".
 
         - "default": the number of boosting rounds, the shape and size of the trees, the projection strength and the
-          feature subset are selected by cross-validation, then one model is fitted to all samples. All its trees are
-          rescaled by one factor estimated out of fold. Candidates compete by successive halving: all start with a few
-          rounds, and the best go on.
+          feature subset are selected by cross-validation. Candidates compete by successive halving: all start with a
+          few rounds, and the best go on. The result is the average of the fold models, whose leaf values are refitted
+          on all samples, and of a model fitted to all samples; all trees are rescaled by one factor estimated out of
+          fold. It is a single model with more than 20,000 samples, with a given ``learning_rate`` or ``n_estimators``,
+          for batches, several targets, and losses without a Hessian.
         - "fast": 100 rounds in a single fit. "auto" is then ``projection_strength=0.7`` for every loss that is
           projected, and the learning rate is 0.8 times the usual one.
-        - "best": averages the model of "default" and ten fold models, at about three times the cost of "default".
-          Rounds and tree weights of the fold models are selected out of fold; their leaf values are then refitted on
-          all samples.
+        - "best": averages a model fitted to all samples with small steps and ten fold models, at about three times the
+          cost of "default". Rounds and tree weights of the fold models are selected out of fold; their leaf values are
+          then refitted on all samples.
     n_estimators : int or "auto", default="auto"
         Number of boosting rounds. "auto" selects it, up to 1,000, by the loss on ``X_val`` if given, else by
-        cross-validation (see ``cv``). With fewer than 20 distinct samples, or a class of a single sample, "auto" is
-        100. Pass a number to control the cost or the size of the model.
+        cross-validation (see ``cv``): up to 500 in each of the averaged models. With fewer than 20 distinct samples,
+        or a class of a single sample, "auto" is 100. Pass a number to control the cost or the size of the model.
     learning_rate : float or "auto", default="auto"
         Shrinkage factor of every tree. "auto" derives it from the numbers of samples and rounds. With
         ``n_estimators`` of 500 or more it is selected by cross-validation, so that more rounds take smaller steps; not
@@ -187,7 +189,8 @@ PARAMETERS = """\
 """
 ATTRIBUTES = """\
     n_estimators_ : int
-        Number of boosting rounds in use.
+        Number of boosting rounds in use, those of all averaged models together. The rounds of averaged models are
+        interleaved, so that the first rounds have a share of each.
     learning_rate_ : float
         Learning rate in use.
     max_depth_ : int or None
@@ -204,10 +207,10 @@ ATTRIBUTES = """\
     intercept_ : ndarray of shape (n_outputs,)
         Constant part of the raw score.
     training_log_ : dict of ndarrays
-        One entry per round: training "loss" and "validation_loss" after the round (the latter under the name of
-        ``early_stopping_metric``, if there is one), number of "components" projected on, "energy_kept" (fraction of
-        the energy of the history that these hold), and "energy_removed" (fraction of the energy of the gradient in
-        their span).
+        One entry per round of the model fitted to all samples: training "loss" and "validation_loss" after the round
+        (the latter under the name of ``early_stopping_metric``, if there is one), number of "components" projected on,
+        "energy_kept" (fraction of the energy of the history that these hold), and "energy_removed" (fraction of the
+        energy of the gradient in their span).
         ``pandas.DataFrame(model.training_log_)`` is a tidy table.
     selection_log_ : dict of ndarrays
         "validation_loss", or the score of ``early_stopping_metric`` under its name, of the fold models after each

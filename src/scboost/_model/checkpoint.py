@@ -21,7 +21,7 @@ from scboost._arrays import FloatArray
 from scboost._core.history import History, SpectralProjector
 from scboost._core.loop import Settings, State
 from scboost._core.losses import Loss
-from scboost._core.training import Training
+from scboost._core.training import Companions, Training
 from scboost._engine.interface import EngineName, TreeOptions
 from scboost._model.file import from_document, parse, to_document
 from scboost._model.fitted import FittedModel
@@ -59,6 +59,10 @@ def to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resum
     training = resumable.training
     state = training.state
     arrays: Arrays = {"model": _bytes(to_document(model, parameters).encode())}
+    companions = training.companions
+    if companions is not None:
+        joining = dataclasses.replace(model, ensemble=companions.ensemble, n_rounds=companions.ensemble.n_rounds)
+        arrays["companions"] = _bytes(to_document(joining, parameters).encode())
     histories = []
     if not state.distributed:
         arrays["F"] = state.F
@@ -78,6 +82,7 @@ def to_bytes(model: FittedModel, parameters: Mapping[str, Any], resumable: Resum
         "histories": histories,
         "identity": pack(_identity_dict(resumable.identity)),
         "n_rounds_asked": resumable.n_rounds,
+        "companions": [] if companions is None else companions.sizes,
     }
     arrays["about"] = _bytes(json.dumps(about, allow_nan=False).encode())
     stream = io.BytesIO()
@@ -140,6 +145,9 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
         training.options = TreeOptions(
             tuple(options["columns"]), options["groups"], options["depth"], options["leaves"], options["shape"]
         )
+        if "companions" in arrays:
+            companions, _ = from_document(parse(arrays["companions"].tobytes()), loss)
+            training.companions = Companions(companions.ensemble, list(about["companions"]))
         if training.loss:
             training.state.first_loss = training.loss[0]
         resumable = Resumable(training, _identity(unpack(about["identity"])), about["n_rounds_asked"])

@@ -19,7 +19,7 @@ from scboost._core.losses import Loss
 from scboost._core.losses.base import Task
 from scboost._core.out_of_fold import calibrated, regression_outputs
 from scboost._data.encoder import Encoder, Matrix
-from scboost._engine.ensemble import Ensemble, EstimatorEnsemble
+from scboost._engine.ensemble import Ensemble, EstimatorEnsemble, interleaved
 from scboost._engine.interface import EngineName, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 
@@ -230,7 +230,8 @@ class FittedModel:
         self.require_one_target("prediction_uncertainty")
         if len(self.members) < 2:
             raise ValueError(
-                "prediction_uncertainty compares the fold models of preset='best', which this model does not have."
+                "prediction_uncertainty compares averaged fold models, which this model does not have; use "
+                "preset='best'."
             )
         matrix = self.encode(X)
         predictions = np.stack([self.means(raw) for raw in self._member_scores(matrix, n_threads)])
@@ -246,16 +247,14 @@ class FittedModel:
 
     def _member_scores(self, matrix: Matrix, n_threads: int) -> Iterator[Float64Array]:
         """Yield the raw scores of each fold model, of shape (n_outputs, n), from the common intercept."""
-        ensemble, n_members = self.ensemble, len(self.members)
-        first = ensemble.n_rounds - sum(self.members)
-        share = (
-            1 / n_members if first == 0 else 0.5 / n_members
-        )  # a model on all samples has the other half of the weight
-        for size in self.members:
-            H = ensemble.contributions(matrix, first, first + size, n_jobs=n_threads)
-            added = np.einsum("tk,tkn->kn", ensemble.weights[first : first + size], H.astype(np.float64))
-            yield np.asarray(ensemble.intercept[:, None] + added / share)
-            first += size
+        on_all = self.ensemble.n_rounds - sum(self.members)  # rounds of the model on all samples, if there is one
+        sizes = (on_all, *self.members) if on_all else self.members
+        model_of = np.repeat(np.arange(len(sizes)), sizes)[interleaved(sizes)]
+        for k in range(len(sizes) - len(self.members), len(sizes)):
+            member = copy.copy(self.ensemble)
+            member.select(np.flatnonzero(model_of == k))
+            member.reweight(member.weights * len(sizes), member.intercept)
+            yield np.asarray(member.scores(matrix, n_threads), dtype=np.float64)
 
     def calibrated(self, raw: Float64Array, y: FloatArray, sample_weight: FloatArray | None) -> FittedModel:
         """Return the model with the conformal state of a calibration set."""
