@@ -288,6 +288,20 @@ def test_shapes_compete_where_folds_can_tell_them_apart(loss, n_samples, compete
     assert autotune.shapes_compete(loss, n_samples) == competes
 
 
+def test_many_classes_need_fewer_folds():
+    """A round grows one tree per class."""
+    sizes = (900, 10_000, 30_000)
+    assert [autotune.selection_folds(n) for n in sizes] == [5, 3, 1]
+    assert [autotune.selection_folds(n, 4) for n in sizes] == [5, 3, 1]
+    assert [autotune.selection_folds(n, 26) for n in sizes] == [3, 1, 1]
+
+
+def test_the_projection_strength_of_many_classes_is_selected():
+    found = autotune.candidates(BASE, SoftmaxLoss(26), 5000, FREE)
+    assert {one.projection_strength for one in found} == {None, 0.9}
+    assert {one.options.max_depth for one in found} == {6}
+
+
 def test_learning_goes_on_when_predictions_become_certain():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(4000, 4))
