@@ -39,7 +39,7 @@ def test_no_tree_is_deeper_than_selected():
     X, y = additive()
     for preset in ("default", "best"):
         model = SCBoostClassifier(**{**QUICK, "preset": preset}).fit(X, y)
-        assert depth_of(model) == model.max_depth_ == 2
+        assert depth_of(model) == model.max_depth_ in (2, 3)
 
 
 def test_shallow_trees_have_the_learning_rate_of_the_fold_models():

@@ -12,6 +12,7 @@ from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core import autotune
 from scboost._core.losses import LogisticLoss, QuantilesLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.race import Candidate, Race
+from scboost._core.selection import CrossValidation
 from scboost._core.stopping import ContinuedStopping, EarlyStopping
 from scboost._engine.interface import TreeOptions
 
@@ -23,14 +24,19 @@ class Scripted:
     """A competitor whose losses are known in advance."""
 
     def __init__(self, candidate, losses):
-        self.candidate, self.losses, self._all, self.calls = candidate, [], losses, []
+        self.candidate, self.losses, self._all, self.calls, self.folds = candidate, [], losses, [], []
+
+    def first_losses(self, n_folds):
+        """All folds have the same loss."""
+        return self.losses
 
     def pointwise_loss(self):
         """Samples whose losses have a standard error of 0.01."""
         return min(self.losses) + 0.01 * np.tile([1.0, -1.0], 8)
 
-    def advance(self, n_rounds, stopping):
+    def advance(self, n_rounds, stopping, n_folds=None):
         self.calls.append(n_rounds)
+        self.folds.append(n_folds)
         while len(self.losses) < min(n_rounds, len(self._all)) and not stopping.reached(self.losses):
             self.losses.append(self._all[len(self.losses)])
 
@@ -78,6 +84,8 @@ def test_runs_are_continued_not_repeated():
     _, runs = run([falling(0.5 + 0.05 * i) for i in range(6)])
     assert runs[0].calls == sorted(runs[0].calls)
     assert len(runs[0].calls) > 2
+    assert runs[0].folds[:2] == [1, 2]
+    assert runs[0].folds[-1] is None
     np.testing.assert_array_equal(runs[0].losses, falling(0.5))
 
 
@@ -114,6 +122,38 @@ def test_the_incumbent_is_kept_unless_a_candidate_has_a_lower_loss():
 def test_a_candidate_behind_the_incumbent_gives_up():
     _, runs = run([falling(0.55), falling(0.52)], incumbent=falling(0.5))
     assert len(runs[1].losses) < 100
+
+
+def test_a_candidate_with_a_margin_may_start_slowly():
+    """Shallow trees are behind deep ones for long, and still win on some data."""
+    slow = np.concatenate([np.linspace(1.0, 0.9, 90), np.linspace(0.9, 0.4, 60)])
+    winner, runs = run([slow, falling(0.7)], margins=[2.0, 0.0], incumbent=falling(0.6))
+    assert winner == 0
+    assert len(runs[1].losses) < 100
+
+
+def test_a_candidate_with_a_margin_is_grown_on_all_folds_only_if_it_is_better_on_the_first():
+    for end, folds in ((0.65, [2]), (0.4, [2, None])):
+        _, runs = run([falling(end)], margins=[2.0], incumbent=falling(0.6))
+        assert runs[0].folds == folds
+
+
+@pytest.mark.parametrize("has_incumbent", [False, True])
+def test_only_the_better_kind_of_categorical_splits_competes(has_incumbent):
+    options = [replace(BASE, subset_splits=subsets) for subsets in (False, True)]
+    symmetric = [replace(one, shape="symmetric") for one in options]
+    for better in (0, 1):
+        ends = {Candidate(one): 0.6 if i == better else 0.7 for i, one in enumerate(options)}
+        ends |= {Candidate(one): 0.5 for one in symmetric}
+        runs = {candidate: Scripted(candidate, list(falling(end))) for candidate, end in ends.items()}
+        incumbent = None
+        if has_incumbent:
+            incumbent = Scripted(Candidate(options[0]), list(falling(ends[Candidate(options[0])])))
+            incumbent.advance(150, EarlyStopping(151, 0.0))
+        candidates = [one for one in ends if not (has_incumbent and one == incumbent.candidate)]
+        race = Race(runs.__getitem__, EarlyStopping(30, 0.0), 200, in_standard_errors)
+        assert race.run(candidates, incumbent).candidate.options == symmetric[better]
+        assert not runs[Candidate(symmetric[1 - better])].losses
 
 
 def test_early_stopping_continues_between_stages():
@@ -153,6 +193,31 @@ def test_given_parameters_are_not_candidates():
 def native():
     pytest.importorskip("scboost._engine.native._native")
     return {**QUICK, "engine": "native"}
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(0.3, 0.02), (20.0, 0.3)])
+@pytest.mark.parametrize("engine", ["native", "xgboost"])
+def test_models_of_later_folds_catch_up(noise, rate, engine, monkeypatch):
+    """First folds alone and then all folds are the same as all folds at once, also if the best round is past."""
+    X, _ = additive(300)
+    y = (X[:, 2] + noise * np.random.default_rng(0).normal(size=len(X)) > 0).astype(int)
+    found = {}
+
+    def grow_both(self, *, kept):
+        candidate = Candidate(self._spec.options)
+        at_once, later = (self._start(candidate, "") for _ in range(2))
+        at_once.advance(30, None)
+        for n_rounds, n_folds in ((10, 1), (25, 2), (25, None), (30, None)):
+            later.advance(n_rounds, None, n_folds)
+            assert later.losses == found.setdefault("all", at_once).first_losses(n_folds or 3)[:n_rounds]
+            np.testing.assert_allclose(later.pointwise_loss().mean(), min(later.losses), rtol=1e-5)
+        np.testing.assert_allclose(later.pointwise_loss(), at_once.pointwise_loss(), rtol=1e-5)
+        found["best"] = int(np.argmin(at_once.losses)) + 1
+        return at_once.models()
+
+    monkeypatch.setattr(CrossValidation, "grow", grow_both)
+    SCBoostClassifier(**{**QUICK, "engine": engine, "learning_rate": rate}).fit(X, y)
+    assert (found["best"] < 25) == (noise > 1)
 
 
 def test_selection_does_not_depend_on_threads_and_is_reproducible(native):
@@ -222,6 +287,20 @@ def test_fold_models_of_a_rare_class_keep_the_learning_rate(native):
 )
 def test_shapes_compete_where_folds_can_tell_them_apart(loss, n_samples, competes):
     assert autotune.shapes_compete(loss, n_samples) == competes
+
+
+def test_many_classes_need_fewer_folds():
+    """A round grows one tree per class."""
+    sizes = (900, 10_000, 30_000)
+    assert [autotune.selection_folds(n) for n in sizes] == [5, 3, 1]
+    assert [autotune.selection_folds(n, 4) for n in sizes] == [5, 3, 1]
+    assert [autotune.selection_folds(n, 26) for n in sizes] == [3, 1, 1]
+
+
+def test_the_projection_strength_of_many_classes_is_selected():
+    found = autotune.candidates(BASE, SoftmaxLoss(26), 5000, FREE)
+    assert {one.projection_strength for one in found} == {None, 0.9}
+    assert {one.options.max_depth for one in found} == {6}
 
 
 def test_learning_goes_on_when_predictions_become_certain():

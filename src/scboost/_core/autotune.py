@@ -52,8 +52,8 @@ RARE_CLASS = 0.005
 # Features from which and samples up to which histograms, not samples, take the time of growing a tree.
 _WIDE, _FEW_SAMPLES = 100, 10_000
 # Standard errors by which shallow trees must be better: fold models with large steps are in favour of them.
-_SHALLOW_MARGIN = 2.0
-# Outputs above which rounds are so expensive that only shapes and categorical splits compete.
+_SHALLOW_MARGIN = 1.0
+# Outputs above which rounds are so expensive that only shapes with their projection and categorical splits compete.
 _MANY_OUTPUTS = 4
 # Samples from which other shapes and larger trees are candidates.
 _SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
@@ -80,9 +80,10 @@ def selection_speedup(rate: float, rarest_class: float = 1.0) -> int:
     return min(_SELECTION_SPEEDUP, max(int(LARGEST_RATE / rate), 1))
 
 
-def selection_folds(effective_size: float) -> int:
-    """Return how many folds select the number of rounds."""
-    return next((folds for most, folds in _SELECTION_FOLDS if effective_size <= most), 1)
+def selection_folds(effective_size: float, n_outputs: int = 1) -> int:
+    """Return how many folds select the number of rounds; fewer if every round grows many trees."""
+    size = effective_size * max(n_outputs / _MANY_OUTPUTS, 1.0)
+    return next((folds for most, folds in _SELECTION_FOLDS if size <= most), 1)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
     classifies = loss.classifies
     found = [Candidate(base)]
     if loss.n_outputs > _MANY_OUTPUTS:
-        free = replace(free, depth=False, projection=False)
+        free = replace(free, depth=False)
     if free.depth and n_samples <= MAX_SELECTION_SIZE:
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
         rate = 2.0 if classifies and free.rate else 1.0

@@ -1,8 +1,8 @@
 """Successive halving: candidates for the options of a model compete on the folds of a cross-validation.
 
-All candidates start with short runs; those with the lowest loss on held-out samples go on. Runs are continued, never
-repeated. Candidates are in the order of their cost: a tie goes to the cheaper one. The last one is compared with the
-incumbent, if there is one.
+Candidates start with short runs on the first folds; those with the lowest loss on held-out samples go on. Runs are
+continued, never repeated. Candidates are in the order of their cost: a tie goes to the cheaper one. The last ones are
+grown on all folds and compared with the incumbent, if there is one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,15 @@ from scboost._core.loop import Settings
 from scboost._core.stopping import ComparedStopping, EarlyStopping
 from scboost._engine.interface import TreeOptions
 
-# Rounds after which candidates are compared, and how many of them go on.
-_RUNGS = ((12, 4), (30, 2), (75, 1))
+# Number of folds on which candidates are compared before the last ones are grown on all.
+_FIRST_FOLDS = 2
+# Rounds after which candidates are compared, on how many folds, and how many of them go on.
+_RUNGS = ((12, 1, 3), (30, _FIRST_FOLDS, 2), (75, _FIRST_FOLDS, 1))
+# The same for candidates with a margin, shallow trees: they learn slowly at first, so that they compete with each
+# other, not with deep trees. The best of them is grown until it stops improving.
+_MARGIN_RUNGS = ((30, _FIRST_FOLDS, 1),)
+# Rounds after which subset splits are compared with one-vs-rest splits; then all candidates have the better kind.
+_SPLITS_ROUNDS = 30
 # After how many rounds in which it is worse than the incumbent the last candidate gives up.
 _ROUNDS_BEHIND = 10
 
@@ -59,6 +66,9 @@ class Measured(Protocol):
     candidate: Candidate
     losses: list[float]
 
+    def first_losses(self, n_folds: int) -> list[float]:
+        """Return the loss on the held-out samples of the first folds after each round."""
+
     def pointwise_loss(self) -> FloatArray | None:
         """Return the loss of each held-out sample after the best round; None if a fold has no trees."""
 
@@ -66,8 +76,8 @@ class Measured(Protocol):
 class Competitor(Measured, Protocol):
     """Models of one candidate, which can be grown further."""
 
-    def advance(self, n_rounds: int, stopping: EarlyStopping) -> None:
-        """Grow the models up to a number of rounds, unless they stop before."""
+    def advance(self, n_rounds: int, stopping: EarlyStopping, n_folds: int | None = None) -> None:
+        """Grow the models of the first folds, or of all, up to a number of rounds, unless they stop before."""
 
 
 _T = TypeVar("_T", bound=Competitor)
@@ -108,28 +118,54 @@ class Race(Generic[_T]):
         incumbent : Measured, optional
             Models that are grown to the end already.
         """
-        left = [self._start(candidate) for candidate in candidates]
-        for rounds, kept in _RUNGS:
-            if len(left) > kept:
-                for one in left:
-                    one.advance(min(math.ceil(rounds * one.candidate.pace), self._n_rounds), self._stopping)
-                left = self._ranked(left)[:kept]
-        if not left:
-            return None
-        leader = left[0]
-        if incumbent is None:
-            leader.advance(self._n_rounds, self._stopping)
-            return leader
-        leader.advance(self._n_rounds, self._compared(leader, incumbent))
-        return leader if self._is_better(leader, incumbent) else None
+        started = self._with_better_splits([self._start(candidate) for candidate in candidates], incumbent)
+        finalists = [
+            *self._best([one for one in started if not one.candidate.margin], _RUNGS),
+            *self._best([one for one in started if one.candidate.margin], _MARGIN_RUNGS),
+        ]
+        best, winner = incumbent, None
+        for one in finalists:
+            stopping = self._stopping
+            if incumbent is not None and not one.candidate.margin:
+                stopping = self._compared(one, incumbent)
+            if best is not None and one.candidate.margin:
+                one.advance(self._n_rounds, stopping, _FIRST_FOLDS)
+                if _lowest(one, _FIRST_FOLDS) >= _lowest(best, _FIRST_FOLDS):
+                    continue
+            one.advance(self._n_rounds, stopping)
+            if best is None or self._is_better(one, best):
+                best = winner = one
+        return winner
 
-    def _ranked(self, competitors: Sequence[_T]) -> list[_T]:
-        """Return competitors by their lowest losses; those with a margin behind the best without one, unless better."""
-        ranked = sorted(competitors, key=_lowest)
-        best = next((one for one in ranked if not one.candidate.margin), None)
-        if best is None:
-            return ranked
-        return sorted(ranked, key=lambda one: one is not best and not self._is_better(one, best))
+    def _with_better_splits(self, started: list[_T], incumbent: Measured | None) -> list[_T]:
+        """Return the competitors with the better kind of categorical splits, compared with all else as by default."""
+        first = next((one for one in started if not one.candidate.margin), None)
+        default: Measured | None = first if incumbent is None else incumbent
+        if default is None or default.candidate.options.subset_splits:
+            return started
+        options = replace(default.candidate.options, subset_splits=True)
+        trial = next((one for one in started if one.candidate == replace(default.candidate, options=options)), None)
+        if trial is None:
+            return started
+        n = min(_SPLITS_ROUNDS, self._n_rounds)
+        trial.advance(n, self._stopping, _FIRST_FOLDS)
+        if incumbent is None and first is not None:
+            first.advance(n, self._stopping, _FIRST_FOLDS)
+        is_better = _lowest(trial, _FIRST_FOLDS, n) < _lowest(default, _FIRST_FOLDS, n)
+        return [one for one in started if one.candidate.options.subset_splits == is_better]
+
+    def _best(self, competitors: list[_T], rungs: Sequence[tuple[int, int, int]]) -> list[_T]:
+        """Return the best competitor, if there is any."""
+        left = competitors
+        for rounds, n_folds, kept in rungs:
+            if len(left) > kept:
+                lowest = []
+                for one in left:
+                    n_rounds = min(math.ceil(rounds * one.candidate.pace), self._n_rounds)
+                    one.advance(n_rounds, self._stopping, n_folds)
+                    lowest.append(_lowest(one, n_folds, n_rounds))
+                left = [left[i] for i in sorted(range(len(left)), key=lowest.__getitem__)[:kept]]
+        return left
 
     def _is_better(self, one: Measured, other: Measured) -> bool:
         """Whether models have a lower loss, by the margin of their candidate."""
@@ -149,5 +185,7 @@ class Race(Generic[_T]):
         return ComparedStopping(**vars(self._stopping), reference=reference, n_worse=_ROUNDS_BEHIND)
 
 
-def _lowest(one: Measured) -> float:
-    return min(one.losses, default=math.inf)
+def _lowest(one: Measured, n_folds: int | None = None, n_rounds: int | None = None) -> float:
+    """Return the lowest loss on the first folds, or on all, up to a number of rounds."""
+    losses = one.losses if n_folds is None else one.first_losses(n_folds)
+    return min(losses[:n_rounds], default=math.inf)

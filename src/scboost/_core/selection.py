@@ -6,12 +6,12 @@ held-out samples by more than two standard errors; then candidates for the optio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scboost._arrays import FloatArray
+from scboost._arrays import FloatArray, Paged
 from scboost._core.race import Candidate, Race
 from scboost._core.run import OutOfFold, Run, grow, pooled_loss
 from scboost._core.spec import FitSpec
@@ -30,6 +30,8 @@ _GAIN, _LOW_GAINS, _HIGH_GAIN = 1.0, (0.5, 0.2), 2.0
 # By how many standard errors the loss must fall, and after how many rounds in which it is higher a trial ends.
 _STANDARD_ERRORS = 2.0
 _ROUNDS_BEHIND = 5
+# Number of folds on which a trial must lower the loss before it is grown on the others.
+_FIRST_FOLDS = 2
 
 
 class NoModelYetError(KeyboardInterrupt):
@@ -71,6 +73,10 @@ class FoldModels:
         """Whether every model has a split."""
         return all(training.ensemble.gains().any() for training in self.trainings)
 
+    def first_losses(self, n_folds: int) -> list[float]:
+        """Return the loss on the held-out samples of the first folds after each round."""
+        return _first_losses(self.held_out[:n_folds], self.trainings)
+
     def pointwise_loss(self) -> FloatArray | None:
         """Return the loss of each held-out sample after the best round, fold by fold; None if a fold has no trees."""
         return _pointwise_loss(self.held_out, self.trainings)
@@ -81,6 +87,15 @@ def _pointwise_loss(held_out: Sequence[OutOfFold], trainings: Sequence[Training]
         return None
     parts = zip(held_out, trainings, strict=True)
     return np.concatenate([part.pointwise_loss(training.ensemble) for part, training in parts])
+
+
+def _first_losses(held_out: Sequence[OutOfFold], trainings: Sequence[Training]) -> list[float]:
+    """Return the loss on held-out samples of the first trainings together after each round."""
+    curves = [
+        (t.validation_loss, part.weight) for t, part in zip(trainings, held_out, strict=False) if t.validation_loss
+    ]
+    total, n_rounds = sum(weight for _, weight in curves), max((len(losses) for losses, _ in curves), default=0)
+    return [sum(losses[min(i, len(losses) - 1)] * weight for losses, weight in curves) / total for i in range(n_rounds)]
 
 
 class FoldRuns:
@@ -123,32 +138,56 @@ class FoldRuns:
     ) -> None:
         self.candidate, self.losses, self._features = candidate, list[float](), features
         self._context, self._label, self._kept, self._selects = context, label, kept, spec.selection is not None
+        self._spec, self._samples, self._folds, self._engines = spec, samples, folds, engines
         self._done = False
-        keeps_contributions = spec.strategy.weighting is not None or not spec.loss.supports_weighting
-        self._contributions: list[list[FloatArray]] = [[] for _ in folds]
-        self._held_out = [
-            OutOfFold(samples, indices, spec.loss, context, added if keeps_contributions else None, spec.metric)
-            for added, (_, indices) in zip(self._contributions, folds, strict=True)
-        ]
-        settings = candidate.settings(spec.settings)
-        speedup = 1 if spec.selection is None else spec.selection.speedup
-        self._runs = [
-            Run(
-                samples.only(train),
-                spec.loss,
-                replace(settings, seed=settings.seed + 1 + i, eta=settings.eta * speedup),
-                engine,
-                spec.new_ensemble,
-                spec.fold_rounds,
-                context,
-                from_zero=spec.from_zero,
-                validation=self._held_out[i],
-            )
-            for i, (engine, (train, _)) in enumerate(zip(engines, folds, strict=True))
-        ]
+        self._runs: list[Run] = []
+        self._held_out: list[OutOfFold] = []
+        self._contributions: list[list[FloatArray]] = []
 
-    def advance(self, n_rounds: int, stopping: EarlyStopping | None) -> None:
-        """Grow the models up to a number of rounds in all, unless they stop before."""
+    def _add_run(self) -> None:
+        """Add the model of the next fold, without rounds."""
+        spec, i = self._spec, len(self._runs)
+        train, held_out = self._folds[i]
+        keeps_contributions = spec.strategy.weighting is not None or not spec.loss.supports_weighting
+        added: list[FloatArray] = []
+        part = OutOfFold(
+            self._samples, held_out, spec.loss, self._context, added if keeps_contributions else None, spec.metric
+        )
+        settings = self.candidate.settings(spec.settings)
+        speedup = 1 if spec.selection is None else spec.selection.speedup
+        run = Run(
+            self._samples.only(train),
+            spec.loss,
+            replace(settings, seed=settings.seed + 1 + i, eta=settings.eta * speedup),
+            self._engines[i],
+            spec.new_ensemble,
+            spec.fold_rounds,
+            self._context,
+            from_zero=spec.from_zero,
+            validation=part,
+        )
+        self._runs.append(run)
+        self._held_out.append(part)
+        self._contributions.append(added)
+
+    def advance(self, n_rounds: int, stopping: EarlyStopping | None, n_folds: int | None = None) -> None:
+        """Grow the models of the first folds up to a number of rounds in all, unless they stop before.
+
+        Parameters
+        ----------
+        n_rounds : int
+            Number of rounds.
+        stopping : EarlyStopping or None
+            When to stop.
+        n_folds : int, optional
+            Number of folds, not fewer than before; all by default. Models of further folds catch up first.
+        """
+        # Predictions of fold models on paged samples would take another pass through them.
+        if n_folds is None or isinstance(self._samples.X, Paged):
+            n_folds = len(self._folds)
+        n_folds = min(n_folds, len(self._folds))
+        if n_folds > len(self._runs):
+            self._catch_up(n_folds)
         if self._done or len(self.losses) >= n_rounds:
             return
         before = self.losses if len(self._runs) > 1 else []  # a single run continues from its own losses
@@ -166,12 +205,49 @@ class FoldRuns:
                 for part in self._held_out:
                     part.keep()
 
-        self._context.observer.begin(n_rounds - len(self.losses), self._label, kept=self._kept)
-        observer = self._context.observer
-        self.losses = [*before, *grow(self._runs, n_rounds, stopping=continued, observer=observer, on_best=keep_best)]
+        self.losses = [*before, *self._grow(self._runs, n_rounds, continued, keep_best)]
         self._done = len(self.losses) < n_rounds
-        if self._runs[0].training.interrupted:
+
+    def _grow(
+        self,
+        runs: Sequence[Run],
+        n_rounds: int,
+        stopping: ContinuedStopping | None = None,
+        on_best: Callable[[], None] | None = None,
+    ) -> list[float]:
+        """Grow some models; see :func:`scboost._core.run.grow`."""
+        observer = self._context.observer
+        observer.begin(n_rounds - runs[0].training.state.round, self._label, kept=self._kept)
+        losses = grow(runs, n_rounds, stopping=stopping, observer=observer, on_best=on_best)
+        if runs[0].training.interrupted:
             raise NoModelYetError("interrupted while fold models were grown: there is no model yet")
+        return losses
+
+    def _catch_up(self, n_folds: int) -> None:
+        """Add models of further folds with as many rounds as the others have."""
+        first, n_rounds = len(self._runs), len(self.losses)
+        while len(self._runs) < n_folds:
+            self._add_run()
+        if n_rounds == 0:
+            return
+        best = int(np.argmin(self.losses))
+        self._grow(self._runs[first:], n_rounds)
+        self.losses = self.first_losses(n_folds)
+        self._done = False
+        before, best = best, int(np.argmin(self.losses))
+        for i in range(first if best == before else 0, n_folds):
+            self._keep_round(i, best + 1)
+
+    def _keep_round(self, i: int, n_rounds: int) -> None:
+        """Keep the scores of the held-out samples of a fold after some of its rounds."""
+        part, training = self._held_out[i], self._runs[i].training
+        if n_rounds >= len(self.losses):
+            part.keep()
+            return
+        ensemble, X = training.ensemble, self._samples.take(self._folds[i][1]).X
+        H = ensemble.contributions(X, 0, min(n_rounds, ensemble.n_rounds), self._context.n_threads)
+        start = self._spec.loss.frame(ensemble.intercept).scores(ensemble.intercept[:, None])
+        part.best_scores = (start + training.settings.eta * H.sum(axis=0)).astype(training.state.F.dtype)
 
     def _pooled(self) -> float:
         """Return the loss on the held-out samples of all folds after the last round."""
@@ -185,6 +261,10 @@ class FoldRuns:
             training.ensemble.truncate(best)
         parts = self._held_out, self._contributions, self.losses, best, self.candidate, self._features
         return FoldModels(trainings, *parts)
+
+    def first_losses(self, n_folds: int) -> list[float]:
+        """Return the loss on the held-out samples of the first folds after each round."""
+        return _first_losses(self._held_out[:n_folds], [run.training for run in self._runs])
 
     def pointwise_loss(self) -> FloatArray | None:
         """Return the loss of each held-out sample after the best round; see :class:`FoldModels`."""
@@ -302,14 +382,14 @@ class CrossValidation:
         selection = self._spec.selection
         if selection is None:
             return None
-        stopping = ComparedStopping(
-            **vars(selection.stopping), reference=tuple(incumbent.losses), n_worse=_ROUNDS_BEHIND
-        )
         selected = replace(before.candidate, options=replace(before.candidate.options, features=of_all))
         runs = self._start(selected, "scboost, features", features=of_folds, kept=kept)
-        runs.advance(self._spec.fold_rounds, stopping)
-        if min(runs.losses, default=np.inf) >= min(incumbent.losses, default=np.inf):
-            return None
+        for n_folds in (_FIRST_FOLDS, len(self._folds)):
+            reference = incumbent.first_losses(n_folds)
+            stopping = ComparedStopping(**vars(selection.stopping), reference=tuple(reference), n_worse=_ROUNDS_BEHIND)
+            runs.advance(self._spec.fold_rounds, stopping, n_folds)
+            if min(runs.losses, default=np.inf) >= min(reference, default=np.inf):
+                return None
         tried = runs.models()
         old, new = before.pointwise_loss(), tried.pointwise_loss()
         is_better = old is not None and new is not None and self._in_standard_errors(old - new) > _STANDARD_ERRORS

@@ -371,7 +371,7 @@ def resolve(
         settings=_settings(p, defaults, rate, seed),
         from_zero=p.init == "zero",
         selection=_selection(p, strategy, loss, facts, rate, options, engine) if strategy.selects_rounds else None,
-        folds=_folds(p, strategy, facts),
+        folds=_folds(p, strategy, loss, facts),
         options=options,
         engine=engine_spec,
         new_ensemble=new_ensemble,
@@ -484,12 +484,12 @@ def _selection(
     )
 
 
-def _folds(p: Parameters, strategy: Strategy, facts: Facts) -> FoldSpec:
+def _folds(p: Parameters, strategy: Strategy, loss: Loss, facts: Facts) -> FoldSpec:
     n_folds = autotune.BEST_FOLDS if strategy.adds_full_model else autotune.FOLDS
     if isinstance(p.cv, Integral):
         n_folds = int(p.cv)
     all_used = not isinstance(p.cv, str) or strategy.weights_folds
-    n_used = n_folds if all_used else autotune.selection_folds(facts.effective_size)
+    n_used = n_folds if all_used else autotune.selection_folds(facts.effective_size, loss.n_outputs)
     if strategy.corrects_quantiles and isinstance(p.cv, str) and n_used > 1:
         n_folds = n_used = autotune.FAST_FOLDS
     return FoldSpec(p.cv, n_folds, n_used, float(p.validation_fraction))
