@@ -220,6 +220,27 @@ def test_models_of_later_folds_catch_up(noise, rate, engine, monkeypatch):
     assert (found["best"] < 25) == (noise > 1)
 
 
+def test_models_that_catch_up_stop_when_the_loss_of_all_folds_says_so(monkeypatch):
+    """Not only when they have as many rounds as the models of the first folds, which alone may want many more."""
+    X, _ = additive(300)
+    y = (X[:, 2] + 3 * np.random.default_rng(0).normal(size=len(X)) > 0).astype(int)
+
+    def grow_both(self, *, kept):
+        candidate, stopping = Candidate(self._spec.options), EarlyStopping(8, 0.0)
+        at_once, later = (self._start(candidate, "") for _ in range(2))
+        at_once.advance(100, stopping)
+        later.advance(100, None, 2)
+        later.advance(100, stopping)
+        assert len(at_once.losses) < 50
+        np.testing.assert_allclose(later.losses, at_once.losses, rtol=1e-12)
+        assert [run.training.state.round for run in later._runs] == [100, 100, len(later.losses)]
+        np.testing.assert_allclose(later.pointwise_loss(), at_once.pointwise_loss(), rtol=1e-5)
+        return at_once.models()
+
+    monkeypatch.setattr(CrossValidation, "grow", grow_both)
+    SCBoostClassifier(**QUICK).fit(X, y)
+
+
 def test_selection_does_not_depend_on_threads_and_is_reproducible(native):
     X, y = product_of_three(600)
     models = [SCBoostClassifier(**{**native, "n_jobs": n}).fit(X, y) for n in (1, 2)]

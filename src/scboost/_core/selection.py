@@ -16,7 +16,7 @@ from scboost._core.race import Candidate, Race
 from scboost._core.run import OutOfFold, Run, grow, pooled_loss
 from scboost._core.spec import FitSpec
 from scboost._core.statistics import standard_errors
-from scboost._core.stopping import ComparedStopping, ContinuedStopping, EarlyStopping
+from scboost._core.stopping import ComparedStopping, ContinuedStopping, EarlyStopping, JointStopping, Stopping
 from scboost._core.training import Training
 from scboost._data.folds import Folds
 from scboost._data.samples import Samples
@@ -180,14 +180,15 @@ class FoldRuns:
         stopping : EarlyStopping or None
             When to stop.
         n_folds : int, optional
-            Number of folds, not fewer than before; all by default. Models of further folds catch up first.
+            Number of folds, not fewer than before; all by default. Models of further folds catch up first, unless all
+            stop before.
         """
         # Predictions of fold models on paged samples would take another pass through them.
         if n_folds is None or isinstance(self._samples.X, Paged):
             n_folds = len(self._folds)
         n_folds = min(n_folds, len(self._folds))
         if n_folds > len(self._runs):
-            self._catch_up(n_folds)
+            self._catch_up(n_folds, stopping)
         if self._done or len(self.losses) >= n_rounds:
             return
         before = self.losses if len(self._runs) > 1 else []  # a single run continues from its own losses
@@ -212,7 +213,7 @@ class FoldRuns:
         self,
         runs: Sequence[Run],
         n_rounds: int,
-        stopping: ContinuedStopping | None = None,
+        stopping: Stopping | None = None,
         on_best: Callable[[], None] | None = None,
     ) -> list[float]:
         """Grow some models; see :func:`scboost._core.run.grow`."""
@@ -223,17 +224,21 @@ class FoldRuns:
             raise NoModelYetError("interrupted while fold models were grown: there is no model yet")
         return losses
 
-    def _catch_up(self, n_folds: int) -> None:
-        """Add models of further folds with as many rounds as the others have."""
+    def _catch_up(self, n_folds: int, stopping: EarlyStopping | None) -> None:
+        """Add models of further folds, with as many rounds as the others have or until the loss of all says to stop."""
         first, n_rounds = len(self._runs), len(self.losses)
         while len(self._runs) < n_folds:
             self._add_run()
         if n_rounds == 0:
             return
         best = int(np.argmin(self.losses))
-        self._grow(self._runs[first:], n_rounds)
-        self.losses = self.first_losses(n_folds)
-        self._done = False
+        joint = None
+        if stopping is not None:
+            weights = [part.weight for part in self._held_out]
+            joint = JointStopping(stopping, tuple(self.losses), sum(weights[:first]) / sum(weights))
+        grown = len(self._grow(self._runs[first:], n_rounds, joint))
+        self.losses = self.first_losses(n_folds)[:grown]
+        self._done = stopping is not None and grown < n_rounds
         before, best = best, int(np.argmin(self.losses))
         for i in range(first if best == before else 0, n_folds):
             self._keep_round(i, best + 1)
@@ -241,7 +246,7 @@ class FoldRuns:
     def _keep_round(self, i: int, n_rounds: int) -> None:
         """Keep the scores of the held-out samples of a fold after some of its rounds."""
         part, training = self._held_out[i], self._runs[i].training
-        if n_rounds >= len(self.losses):
+        if n_rounds >= training.state.round:
             part.keep()
             return
         ensemble, X = training.ensemble, self._samples.take(self._folds[i][1]).X

@@ -131,6 +131,30 @@ class ComparedStopping(EarlyStopping):
 
 
 @dataclass(frozen=True)
+class JointStopping:
+    """When to stop models that catch up with others, whose losses count as well.
+
+    Attributes
+    ----------
+    stopping : EarlyStopping
+        When to stop.
+    others : tuple of float
+        Validation losses of the others, in at least as many rounds.
+    share : float
+        Their share of the weight.
+    """
+
+    stopping: EarlyStopping
+    others: tuple[float, ...]
+    share: float
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether to stop, given the validation loss after each round of the models that catch up."""
+        pairs = zip(self.others, losses, strict=False)
+        return self.stopping.reached([self.share * other + (1 - self.share) * own for other, own in pairs])
+
+
+@dataclass(frozen=True)
 class ContinuedStopping:
     """When to stop models that are grown in several stages.
 
