@@ -205,6 +205,7 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
         arguments |= {"link": link, "max_bytes": max(file_size(model) // 10, 10_000)}
     with changed(params, lambda: by_row(X, model.__fitted_model__().encoder, y)):
         small, spent = timed(lambda: compress(teacher, X, y, random_state=task.fold, **arguments))
+    p, q = (predict(m, X_test, kind) for m in (small.model, model))
     values = {f"teacher_{name}": value for name, value in _scores(kind, y_test, q).items()}
     values |= _scores(kind, y_test, p)
     values |= {

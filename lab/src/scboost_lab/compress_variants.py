@@ -92,7 +92,7 @@ def _label_search(labels: ByRow, share: float | str) -> type[compression.Search]
 
     class LabelSearch(compression.Search):
         def student(self, n_rounds: int, max_leaves: int) -> tuple[Student, float]:
-            select = compression.select_ridge
+            select = growth.select_ridge
 
             def refitted(student: Student, fit: JointFit, *rest: Any) -> tuple[Student, float]:
                 student, ridge = select(student, fit, *rest)
