@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 
 from scboost import compress, redundancy_report
 from scboost_lab.compress_summary import CHOSEN_ON, summary
-from scboost_lab.compress_variants import INTERNAL, OF_LABELS, VARIANTS, by_row, changed, generator, out_of_fold
+from scboost_lab.compress_variants import (
+    INTERNAL,
+    OF_LABELS,
+    VARIANTS_20,
+    VARIANTS_50,
+    by_row,
+    changed,
+    generator,
+    out_of_fold,
+)
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, require_data_dir
 from scboost_lab.default_methods import ALL, MULTICLASS, N_FOLDS, REGRESSION, Method, estimator, task_of
 from scboost_lab.default_study import categorical_columns, encoded, fingerprint, load, scores
@@ -340,11 +349,11 @@ PARTS: dict[str, Experiment] = {
             STUDENTS,
             CHOSEN_ON,
             ("SCBoost",),
-            {name: {"max_trees": size, **variant} for name, variant in VARIANTS.items()},
+            {name: {"max_trees": size, **variant} for name, variant in variants.items()},
             n_folds=N_FOLDS,
             wanted=lambda dataset, method, setting: dataset in ALL or setting not in OF_LABELS,  # noqa: ARG005
         )
-        for size in SIZES
+        for size, variants in ((20, VARIANTS_20), (50, VARIANTS_50))
     },
     "best": Experiment(
         'preset="best" as the teacher',

@@ -39,19 +39,24 @@ def summary(folder: Path) -> str:
     return "\n".join(lines + [f"| {what} | {asked} | {found} |" for what, asked, found in rows])
 
 
-def variants(folder: Path) -> str:
+def variants(folder: Path, size: int) -> str:
     """Return a Markdown table of alternatives of the method, next to the default on the same folds.
 
     Parameters
     ----------
     folder : Path
-        Of the result files; ``variants_50.csv`` is read.
+        Of the result files; ``variants_20.csv`` or ``variants_50.csv`` is read.
+    size : int
+        20 or 50 trees.
     """
-    results = Results(folder / "variants_50.csv")
-    lines = ["| 50 trees | divergence | rise of log-loss | rise of RMSE | CPU |", "|---|---|---|---|---|"]
+    results = Results(folder / f"variants_{size}.csv")
+    lines = [
+        f"| {size} trees | divergence | rise of log-loss | AUC | rise of RMSE | CPU |",
+        "|---|---|---|---|---|---|",
+    ]
     for setting in results.distinct("setting"):
         ratios: dict[str, list[float]] = {"divergence": [], "seconds": []}
-        rises: dict[str, list[float]] = {"log_loss": [], "RMSE": []}
+        rises: dict[str, list[float]] = {"log_loss": [], "RMSE": [], "AUC": []}
         for row in results.select(setting=setting):
             [default] = results.select(setting="default", dataset=row["dataset"], fold=int(row["fold"]))
             for column, found in ratios.items():
@@ -59,10 +64,17 @@ def variants(folder: Path) -> str:
             score = "log_loss" if row["log_loss"] else "RMSE"
             own, teacher = float(row[score]), float(row[f"teacher_{score}"])
             rises[score].append(own - teacher if score == "log_loss" else own / teacher - 1)
+            if row["AUC"]:
+                rises["AUC"].append(float(row["AUC"]) - float(row["teacher_AUC"]))
         divergence, seconds = (float(np.exp(np.mean(np.log(found)))) for found in ratios.values())
-        log_loss, rmse = (float(np.mean(found)) if found else float("nan") for found in rises.values())
-        lines.append(f"| {setting} | {divergence:.2f} | {log_loss:+.4f} | {rmse:+.1%} | {seconds:.2f} |")
+        shown = (_mean(found, form) for found, form in zip(rises.values(), ("+.4f", "+.1%", "+.4f"), strict=True))
+        log_loss, rmse, auc = shown
+        lines.append(f"| {setting} | {divergence:.2f} | {log_loss} | {auc} | {rmse} | {seconds:.2f} |")
     return "\n".join(lines)
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    return f"{np.mean(values):{form}}" if values else ""
 
 
 def best(peers: Results, prefix: str, dataset: str, column: str, folds: Sequence[int]) -> float:

@@ -27,11 +27,21 @@ Array = NDArray[Any]
 ByRow = dict[bytes, NDArray[np.float64]]
 
 INTERNAL = ("large_ridge", "real_weight", "passes", "bins", "label_share")
-VARIANTS: dict[str, Mapping[str, Any]] = {
+_SHARED: dict[str, Mapping[str, Any]] = {
     "default": {},
     "without backfitting": {"passes": 0},
+    "up to 6 passes of backfitting": {"passes": 6},
+    "64 thresholds for each feature": {"bins": 64},
+}
+VARIANTS_20: dict[str, Mapping[str, Any]] = {
+    **_SHARED,
     "1 pass of backfitting": {"passes": 1},
-    "6 passes of backfitting": {"passes": 6},
+    "label refit, share 0.2": {"label_share": 0.2},
+    "label refit, selected share": {"label_share": SELECTED},
+    "out-of-fold scores": {"out_of_fold": True},
+}
+VARIANTS_50: dict[str, Mapping[str, Any]] = {
+    **_SHARED,
     "small ridge of growth": {"large_ridge": 3.0},
     "64 leaves": {"max_leaves": 64},
     "128 leaves": {"max_leaves": 128},
@@ -39,12 +49,8 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "swap 0.25": {"munge": {"swap_probability": 0.25}},
     "20 neighbours": {"munge": {"n_neighbors": 20}},
     "real samples of weight 4": {"real_weight": 4.0},
-    "64 thresholds of a feature": {"bins": 64},
-    "leaf values refitted on labels, share .2": {"label_share": 0.2},
-    "leaf values refitted on labels, share selected": {"label_share": SELECTED},
-    "out-of-fold scores of the teacher": {"out_of_fold": True},
 }
-OF_LABELS = tuple(name for name, params in VARIANTS.items() if "label_share" in params)
+OF_LABELS = tuple(name for name, params in VARIANTS_20.items() if "label_share" in params)
 
 
 @contextmanager
