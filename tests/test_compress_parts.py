@@ -243,7 +243,7 @@ def test_backfitting_that_does_not_help_on_validation_samples_is_not_kept(rng):
     assert same_fit is fit
 
 
-@pytest.mark.parametrize("n_rounds", [4, 24])
+@pytest.mark.parametrize("n_rounds", [4, 20])
 def test_backfitted_growth_is_better_on_validation_samples_and_keeps_smaller_models(n_rounds, rng):
     X = rng.uniform(-1, 1, (6000, 5)).astype(np.float32)
     f = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + X[:, 4]
@@ -252,12 +252,9 @@ def test_backfitted_growth_is_better_on_validation_samples_and_keeps_smaller_mod
     family, none, settings = FAMILIES["identity"](), np.zeros(5, bool), Settings(n_rounds, 8)
     student, fit = grow_selected(problem, validation, none, family, settings)
     greedy, _ = grow(problem, none, family, replace(settings, ridge=fit.ridge))
-    n_first = min(n_rounds, 20)
-    ours, theirs = (
-        family.divergence(s.scores(validation.X, n_first), validation.target).mean() for s in (student, greedy)
-    )
+    ours, theirs = (family.divergence(s.scores(validation.X), validation.target).mean() for s in (student, greedy))
     assert ours < theirs
-    for t in range(1, n_first):
+    for t in range(1, n_rounds):
         assert np.array_equal(student.scores(validation.X, t), greedy.scores(validation.X, t))
         assert student.n_leaves(t) == greedy.n_leaves(t)
     assert student.n_leaves(n_rounds) == sum(student.sizes)

@@ -26,22 +26,20 @@ N_TEACHER_FOLDS = 5
 Array = NDArray[Any]
 ByRow = dict[bytes, NDArray[np.float64]]
 
-INTERNAL = ("large_ridge", "real_weight", "passes", "bins", "label_share")
-_SHARED: dict[str, Mapping[str, Any]] = {
-    "default": {},
-    "without backfitting": {"passes": 0},
-    "up to 6 passes of backfitting": {"passes": 6},
-    "64 thresholds for each feature": {"bins": 64},
-}
+INTERNAL = ("large_ridge", "real_weight", "backfitted", "passes", "bins", "label_share")
 VARIANTS_20: dict[str, Mapping[str, Any]] = {
-    **_SHARED,
+    "default": {},
+    "without backfitting": {"backfitted": 0},
     "1 pass of backfitting": {"passes": 1},
+    "4 passes of backfitting": {"passes": 4},
     "label refit, share 0.2": {"label_share": 0.2},
     "label refit, selected share": {"label_share": SELECTED},
     "out-of-fold scores": {"out_of_fold": True},
+    "64 thresholds for each feature": {"bins": 64},
 }
 VARIANTS_50: dict[str, Mapping[str, Any]] = {
-    **_SHARED,
+    "default": {},
+    "with backfitting": {"backfitted": 50},
     "small ridge of growth": {"large_ridge": 3.0},
     "64 leaves": {"max_leaves": 64},
     "128 leaves": {"max_leaves": 128},
@@ -49,6 +47,7 @@ VARIANTS_50: dict[str, Mapping[str, Any]] = {
     "swap 0.25": {"munge": {"swap_probability": 0.25}},
     "20 neighbours": {"munge": {"n_neighbors": 20}},
     "real samples of weight 4": {"real_weight": 4.0},
+    "64 thresholds for each feature": {"bins": 64},
 }
 OF_LABELS = tuple(name for name, params in VARIANTS_20.items() if "label_share" in params)
 
@@ -60,8 +59,8 @@ def changed(params: Mapping[str, Any], labels: Callable[[], ByRow]) -> Iterator[
     Parameters
     ----------
     params : mapping
-        Values of `INTERNAL`: the larger ridge of growth, the weight of a real sample, passes of backfitting, thresholds
-        of a feature, and the share of labels in a last refit of leaf values.
+        Values of `INTERNAL`: the larger ridge of growth, the weight of a real sample, the most rounds that are
+        backfitted, passes of it, thresholds of a feature, and the share of labels in a last refit of leaf values.
     labels : callable
         Returns the labels of the samples, see :func:`by_row`.
     """
@@ -70,6 +69,8 @@ def changed(params: Mapping[str, Any], labels: Callable[[], ByRow]) -> Iterator[
         constants.append((growth, "_LARGE_RIDGE", params["large_ridge"]))
     if "real_weight" in params:
         constants.append((Problem, "weight", _weighted(params["real_weight"])))
+    if "backfitted" in params:
+        constants.append((growth, "_BACKFITTED_ROUNDS", params["backfitted"]))
     if "passes" in params:
         constants.append((backfitting, "_PASSES", params["passes"]))
     if "bins" in params:

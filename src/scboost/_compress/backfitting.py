@@ -13,12 +13,12 @@ from scboost._compress.trees import apply_trees
 from scboost._compress.types import Float64
 from scboost._model.document import Tree
 
-_PASSES = 3  # at most
+_PASSES = 2
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after a pass
 
 
 def backfit(trees: list[Tree], fit: JointFit, grower: Grower, validation: Problem) -> tuple[list[Tree], JointFit]:
-    """Grow all trees again in up to three passes, as long as that lowers the divergence on validation samples.
+    """Grow all trees again in some passes, and return those with the lowest divergence on validation samples.
 
     A tree is grown when only the trees before it exist. Grown again, it fits what all the others leave: what later
     trees found need not be in it. A pass goes from the last round to the first, the next one back, and all leaf values
@@ -33,24 +33,23 @@ def backfit(trees: list[Tree], fit: JointFit, grower: Grower, validation: Proble
     grower : Grower
         Grows trees on the fitted samples.
     validation : Problem
-        Samples that tell whether a pass is kept.
+        Samples that select among the passes.
 
     Returns
     -------
     list of Tree, JointFit
-        The given objects themselves if no pass is kept; they are not changed.
+        The given objects themselves if no pass is better; they are not changed.
     """
-    lowest = _divergence(trees, fit, validation)
+    best, lowest = (trees, fit), _divergence(trees, fit, validation)
     rounds = list(range(len(trees) // fit.leaves.n_outputs))
     for _ in range(_PASSES):
         rounds.reverse()
-        new_trees, new_fit = grow_again(trees, fit, grower, rounds)
-        new_fit.refit(_TOLERANCE, _STEPS)
-        divergence = _divergence(new_trees, new_fit, validation)
-        if not divergence < lowest:
-            break
-        trees, fit, lowest = new_trees, new_fit, divergence
-    return trees, fit
+        trees, fit = grow_again(trees, fit, grower, rounds)
+        fit.refit(_TOLERANCE, _STEPS)
+        divergence = _divergence(trees, fit, validation)
+        if divergence < lowest:
+            best, lowest = (trees, fit), divergence
+    return best
 
 
 def grow_again(

@@ -13,12 +13,12 @@ from scboost._compress.types import Float64, Mask
 from scboost._model.document import Tree
 
 _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
-# Backfitting follows the first rounds; after it, a step in the metric of the teacher's Hessian in one of four rounds is
-# accurate enough.
+# After the first rounds, a step in the metric of the teacher's Hessian is accurate enough, and one in four rounds.
 _ACCURATE_ROUNDS, _JOINT_ROUNDS = 20, 4
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 # The ridge of growth of classes is selected after a few rounds; regression takes the large one.
 _PILOT_ROUNDS, _LARGE_RIDGE, _STANDARD_ERRORS = 6, 30.0, 2.0
+_BACKFITTED_ROUNDS = 20  # at most: with more rounds, the factor of all leaves, which is made again, costs too much
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
 
@@ -59,7 +59,7 @@ class Growth:
             self._grow_one()
 
     def backfit(self, validation: Problem) -> None:
-        """Grow the trees so far again, as long as that lowers the divergence on validation samples."""
+        """Grow the trees so far again, if that lowers the divergence on validation samples."""
         if self._ended:
             return
         student = self.student()
@@ -130,7 +130,7 @@ def grow(
 def grow_selected(
     problem: Problem, validation: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
 ) -> tuple[Student, JointFit]:
-    """Grow a student with a small or a large ridge, selected on validation samples, and backfit its first rounds.
+    """Grow a student with a small or a large ridge, selected on validation samples, and backfit a small one.
 
     Regression takes the large one; classes do if it lowers the divergence by more than two standard errors. With a
     large ridge, a tree fits part of the residual only, and leaves the rest to the following trees. That pays where
@@ -160,9 +160,9 @@ def grow_selected(
         best = large if gain.mean() > _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)) else small
     else:
         best = large
-    best.grow(min(settings.n_rounds, _ACCURATE_ROUNDS))
-    best.backfit(validation)
     best.grow(settings.n_rounds)
+    if settings.n_rounds <= _BACKFITTED_ROUNDS:
+        best.backfit(validation)
     return best.student(), best.fit
 
 
