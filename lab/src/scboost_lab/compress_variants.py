@@ -30,8 +30,8 @@ INTERNAL = ("large_ridge", "real_weight", "backfitted", "passes", "bins", "label
 VARIANTS_20: dict[str, Mapping[str, Any]] = {
     "default": {},
     "without backfitting": {"backfitted": 0},
-    "1 pass of backfitting": {"passes": 1},
-    "4 passes of backfitting": {"passes": 4},
+    "backfitting, 2 passes": {"backfitted": 20},
+    "backfitting, 4 passes": {"backfitted": 20, "passes": 4},
     "label refit, share 0.2": {"label_share": 0.2},
     "label refit, selected share": {"label_share": SELECTED},
     "out-of-fold scores": {"out_of_fold": True},
@@ -39,7 +39,7 @@ VARIANTS_20: dict[str, Mapping[str, Any]] = {
 }
 VARIANTS_50: dict[str, Mapping[str, Any]] = {
     "default": {},
-    "with backfitting": {"backfitted": 50},
+    "backfitting, 2 passes": {"backfitted": 50},
     "small ridge of growth": {"large_ridge": 3.0},
     "64 leaves": {"max_leaves": 64},
     "128 leaves": {"max_leaves": 128},
@@ -70,7 +70,7 @@ def changed(params: Mapping[str, Any], labels: Callable[[], ByRow]) -> Iterator[
     if "real_weight" in params:
         constants.append((Problem, "weight", _weighted(params["real_weight"])))
     if "backfitted" in params:
-        constants.append((growth, "_BACKFITTED_ROUNDS", params["backfitted"]))
+        constants.append((growth, "_BACKFITTED_ROUNDS", dict.fromkeys(("classes", "values"), params["backfitted"])))
     if "passes" in params:
         constants.append((backfitting, "_PASSES", params["passes"]))
     if "bins" in params:

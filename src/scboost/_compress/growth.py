@@ -18,7 +18,9 @@ _ACCURATE_ROUNDS, _JOINT_ROUNDS = 20, 4
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 # The ridge of growth of classes is selected after a few rounds; regression takes the large one.
 _PILOT_ROUNDS, _LARGE_RIDGE, _STANDARD_ERRORS = 6, 30.0, 2.0
-_BACKFITTED_ROUNDS = 20  # at most: with more rounds, the factor of all leaves, which is made again, costs too much
+# Students of at most this many rounds are backfitted. With more rounds, the factor of all leaves, which is made again,
+# costs too much; for classes, a lower divergence did not mean a lower loss.
+_BACKFITTED_ROUNDS = {"classes": 0, "values": 20}
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
 
@@ -130,7 +132,7 @@ def grow(
 def grow_selected(
     problem: Problem, validation: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
 ) -> tuple[Student, JointFit]:
-    """Grow a student with a small or a large ridge, selected on validation samples, and backfit a small one.
+    """Grow a student with a small or a large ridge, selected on validation samples, and backfit it if that pays.
 
     Regression takes the large one; classes do if it lowers the divergence by more than two standard errors. With a
     large ridge, a tree fits part of the residual only, and leaves the rest to the following trees. That pays where
@@ -161,7 +163,7 @@ def grow_selected(
     else:
         best = large
     best.grow(settings.n_rounds)
-    if settings.n_rounds <= _BACKFITTED_ROUNDS:
+    if settings.n_rounds <= _BACKFITTED_ROUNDS["classes" if family.of_classes else "values"]:
         best.backfit(validation)
     return best.student(), best.fit
 
