@@ -355,6 +355,15 @@ PARTS: dict[str, Experiment] = {
         )
         for size, variants in ((20, VARIANTS_20), (50, VARIANTS_50))
     },
+    "backfitting": Experiment(
+        "backfitted classifiers, 20 trees, on the sets that did not select it",
+        run_student,
+        STUDENTS,
+        tuple(name for name in ALL if name not in CHOSEN_ON),
+        ("SCBoost",),
+        {"20 trees": {"max_trees": 20, "backfitted": 20}},
+        n_folds=N_FOLDS,
+    ),
     "best": Experiment(
         'preset="best" as the teacher',
         run_student,
