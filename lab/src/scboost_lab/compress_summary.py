@@ -52,7 +52,7 @@ def variants(folder: Path, size: int) -> str:
     """
     results = Results(folder / f"variants_{size}.csv")
     lines = [
-        f"| {size} trees | divergence | rise of log-loss | AUC | rise of RMSE | CPU |",
+        f"| {size} trees | divergence | log-loss | AUC | RMSE | CPU |",
         "|---|---|---|---|---|---|",
     ]
     for setting in results.distinct("setting"):

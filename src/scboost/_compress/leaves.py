@@ -117,8 +117,7 @@ class JointFit:
             self.weight @ (self.family.log_partition(self.target) - (self._mean * self.target).sum(axis=0))
         )
         self._metric = self.weight * self.family.hessian(np.asarray(self._mean))
-        self._factors: list[LeafFactor] = []
-        self._n_factored = 0
+        self.forget_factors()
         self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
         self.scores: Float64 = self.leaves.scores(self.leaf_values) + self.intercept[:, None]
         self._mean_of: Float64 | None = None
@@ -149,7 +148,12 @@ class JointFit:
         self.leaf_values = np.concatenate(
             [self.leaf_values[: part.start], np.zeros(n_leaves), self.leaf_values[part.stop :]]
         )
-        self._factors, self._n_factored = [], 0
+        self.forget_factors()
+
+    def forget_factors(self) -> None:
+        """Make the Cholesky factors again at the next joint fit, because other trees than the newest have changed."""
+        self._factors: list[LeafFactor] = []
+        self._n_factored = 0
 
     def fit_trees(self, trees: Sequence[int]) -> None:
         """Set the leaf values of trees of different outputs, which are 0, by a Newton step: a single pass."""
@@ -205,7 +209,7 @@ class JointFit:
     def _copy(self, leaves: Leaves, values: Float64, scores: Float64) -> JointFit:
         other = copy(self)
         other.leaves, other.leaf_values, other.scores = leaves, values, scores
-        other._factors, other._n_factored = [], 0  # noqa: SLF001 - of the same class
+        other.forget_factors()
         return other
 
     def _student_mean(self) -> Float64:
