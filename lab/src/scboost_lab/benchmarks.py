@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from scboost_lab.comparisons import average
-from scboost_lab.compress_summary import best, of_backfitting, summary, variants
+from scboost_lab.compress_summary import best, summary, variants
 from scboost_lab.default_methods import ALL, AT_OWN, BEST, CHIMERA, DEFAULT, FAST, N_FOLDS
 from scboost_lab.default_results import StudyResults
 from scboost_lab.page import fill, made_with, table, template, write
@@ -120,7 +120,6 @@ def page_text(results: Path) -> str:
         behind=study.behind(DEFAULT, "CatBoost"),
         compressed_folds=f"{compressed.n_folds} of {N_FOLDS}",
         compress_targets=summary(results / "compress"),
-        **of_backfitting(results / "compress"),
         compress_variants_20=variants(results / "compress", 20),
         compress_variants_50=variants(results / "compress", 50),
     )

@@ -1,6 +1,5 @@
 """The targets of compression next to what was measured, from the rows of ``scboost-lab compress_study``."""
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -72,34 +71,6 @@ def variants(folder: Path, size: int) -> str:
         log_loss, rmse, auc = shown
         lines.append(f"| {setting} | {divergence:.2f} | {log_loss} | {auc} | {rmse} | {seconds:.2f} |")
     return "\n".join(lines)
-
-
-def of_backfitting(folder: Path) -> dict[str, float]:
-    """Return what backfitting changes in classifiers of 20 trees: means over the sets of ``backfitting.csv``.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the result files.
-
-    Returns
-    -------
-    dict
-        Differences of log-loss and AUC, the standard error of the first, and the ratio of divergences and of CPU.
-    """
-    backfitted, students = Results(folder / "backfitting.csv"), Results(folder / "students.csv")
-    found = defaultdict(list)
-    for dataset in backfitted.distinct("dataset"):
-        for column in ("log_loss", "AUC", "divergence", "seconds"):
-            own = backfitted.mean(column, dataset=dataset, setting="20 trees")
-            other = students.mean(column, dataset=dataset, setting="20 trees")
-            found[column].append(own - other if column in {"log_loss", "AUC"} else float(np.log(own / other)))
-    error = np.std(found["log_loss"], ddof=1) / np.sqrt(len(found["log_loss"]))
-    means = {f"backfitted_{column}": float(np.mean(values)) for column, values in found.items()}
-    means |= {
-        f"backfitted_{column}": float(np.exp(means[f"backfitted_{column}"])) for column in ("divergence", "seconds")
-    }
-    return {**means, "backfitted_error": float(error)}
 
 
 def _mean(values: Sequence[float], form: str) -> str:
