@@ -18,12 +18,15 @@ from sklearn.svm import LinearSVC
 
 import scboost
 from scboost._compress import growth
+from scboost._compress.backfitting import backfit
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
 from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
-from scboost._compress.growth import Problem, Settings, grow, grow_selected
+from scboost._compress.grower import EngineGrower, Settings
+from scboost._compress.growth import grow, grow_selected
 from scboost._compress.leaves import JointFit, Leaves
 from scboost._compress.samples import Samples
+from scboost._compress.student import Problem, Student
 from scboost._compress.synthetic import Munge
 from scboost._compress.teachers import read_teacher
 from scboost._compress.trees import apply_tree, leaf_nodes
@@ -189,7 +192,7 @@ def test_selected_growth_goes_on_from_its_first_rounds(rng):
     family, none, settings = FAMILIES["logit"](), np.zeros(34, bool), Settings(10, 8)
     student, fit = grow_selected(problem, validation, none, family, settings)
     whole, _ = grow(problem, none, family, replace(settings, ridge=fit.ridge))
-    assert np.array_equal(student.history[-1], whole.history[-1])
+    assert np.array_equal(student.history[-1], whole.history[-1])  # classes are not backfitted
     assert student.n_rounds == 10
 
 
@@ -197,6 +200,91 @@ def test_regression_grows_with_the_large_ridge(rng):
     problem = wide_problem(500, rng)
     _, fit = grow_selected(problem, problem, np.zeros(34, bool), FAMILIES["identity"](), Settings(3, 8))
     assert fit.ridge == growth._LARGE_RIDGE
+
+
+# --- backfitting -----------------------------------------------------------------------------------------------------
+
+
+def grown(link, rng, n_rounds=5):
+    """Return trees, their joint fit, the grower, and other samples of the teacher."""
+    family, none, K = FAMILIES[link](), np.zeros(4, bool), N_OUTPUTS[link]
+    X = rng.uniform(-1, 1, (4000, 4)).astype(np.float32)
+    target = np.stack([np.sin(4 * X[:, k]) + 3 * X[:, k] * X[:, 3] for k in range(K)]).astype(float)
+    problem, other = Problem(X[:2000], target[:, :2000]), Problem(X[2000:], target[:, 2000:])
+    settings = Settings(n_rounds, 6)
+    student, fit = grow(problem, none, family, settings)
+    return student.trees, fit, EngineGrower(problem.X, none, K, settings, 1), other
+
+
+def divergence_of(trees, fit, on):
+    student = Student(trees, fit.intercept, [fit.leaf_values], fit.leaves.sizes)
+    return fit.family.divergence(student.scores(on.X), on.target).mean()
+
+
+@pytest.mark.parametrize("link", FAMILIES)
+def test_backfitting_does_not_raise_the_divergence_on_validation_samples(link, rng):
+    trees, fit, grower, validation = grown(link, rng)
+    before = divergence_of(trees, fit, validation)
+    new_trees, new_fit = backfit(trees, fit, grower, validation)
+    assert len(new_trees) == len(trees)
+    assert max(new_fit.leaves.sizes) <= 6
+    assert new_trees is trees or divergence_of(new_trees, new_fit, validation) < before
+    assert divergence_of(trees, fit, validation) == before  # what was given is as it was
+    new_fit.refit(1e-8, 50)
+    assert new_fit.violation() < 1e-6
+
+
+def test_backfitting_that_does_not_help_on_validation_samples_is_not_kept(rng):
+    trees, fit, grower, validation = grown("identity", rng)
+    student = Student(trees, fit.intercept, [fit.leaf_values], fit.leaves.sizes)
+    reproduced = replace(validation, target=student.scores(validation.X))
+    same, same_fit = backfit(trees, fit, grower, reproduced)
+    assert same is trees
+    assert same_fit is fit
+
+
+@pytest.mark.parametrize("n_rounds", [4, 20])
+def test_backfitted_growth_is_better_on_validation_samples_and_keeps_smaller_models(n_rounds, rng):
+    X = rng.uniform(-1, 1, (6000, 5)).astype(np.float32)
+    f = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + X[:, 4]
+    target = (f / f.std())[None].astype(np.float64)
+    problem, validation = Problem(X[:3000], target[:, :3000]), Problem(X[3000:], target[:, 3000:])
+    family, none, settings = FAMILIES["identity"](), np.zeros(5, bool), Settings(n_rounds, 8)
+    student, fit = grow_selected(problem, validation, none, family, settings)
+    greedy, _ = grow(problem, none, family, replace(settings, ridge=fit.ridge))
+    ours, theirs = (family.divergence(s.scores(validation.X), validation.target).mean() for s in (student, greedy))
+    assert ours < theirs
+    for t in range(1, n_rounds):
+        assert np.array_equal(student.scores(validation.X, t), greedy.scores(validation.X, t))
+        assert student.n_leaves(t) == greedy.n_leaves(t)
+    assert student.n_leaves(n_rounds) == sum(student.sizes)
+    for t in (2, n_rounds - 1):
+        cut = student.truncated(t)
+        assert cut.n_rounds == t
+        assert np.array_equal(cut.scores(validation.X), student.scores(validation.X, t))
+        assert np.array_equal(cut.scores(validation.X, 1), student.scores(validation.X, 1))
+
+
+@pytest.mark.parametrize("link", FAMILIES)
+def test_a_replaced_tree_leaves_a_fit_like_one_that_started_with_it(link, rng):
+    fit = joint_fit(link, rng)
+    fit.refit(1e-8, 50)
+    values, K = fit.leaf_values.copy(), N_OUTPUTS[link]
+    leaf = rng.integers(0, 4, 300)
+    other = fit.without_values([K])
+    other.replace_tree(K, leaf, 4)
+    assert np.allclose(other.scores, other.leaves.scores(other.leaf_values) + other.intercept[:, None])
+    assert np.array_equal(fit.leaf_values, values)
+    index, sizes = list(fit.leaves.index), list(fit.leaves.sizes)
+    index[K], sizes[K] = leaf, 4
+    parts = zip(index, sizes, fit.leaves.outputs, strict=True)
+    leaves = Leaves(K, 300)
+    for part in parts:
+        leaves.add(*part)
+    fresh = JointFit(leaves, fit.family, fit.target, fit.weight, fit.intercept, fit.ridge)
+    for one in (other, fresh):
+        one.refit(1e-8, 50)
+    assert np.allclose(other.leaf_values, fresh.leaf_values, atol=1e-6)
 
 
 def test_growth_beats_boosting_of_the_same_size_by_squared_error(rng):

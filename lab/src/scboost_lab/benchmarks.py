@@ -120,7 +120,8 @@ def page_text(results: Path) -> str:
         behind=study.behind(DEFAULT, "CatBoost"),
         compressed_folds=f"{compressed.n_folds} of {N_FOLDS}",
         compress_targets=summary(results / "compress"),
-        compress_variants=variants(results / "compress"),
+        compress_variants_20=variants(results / "compress", 20),
+        compress_variants_50=variants(results / "compress", 50),
     )
 
 

@@ -13,8 +13,7 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,16 @@ from numpy.typing import NDArray
 
 from scboost import compress, redundancy_report
 from scboost_lab.compress_summary import CHOSEN_ON, summary
+from scboost_lab.compress_variants import (
+    INTERNAL,
+    OF_LABELS,
+    VARIANTS_20,
+    VARIANTS_50,
+    by_row,
+    changed,
+    generator,
+    out_of_fold,
+)
 from scboost_lab.datasets import DATA_DIR_VARIABLE, SEED, require_data_dir
 from scboost_lab.default_methods import ALL, MULTICLASS, N_FOLDS, REGRESSION, Method, estimator, task_of
 from scboost_lab.default_study import categorical_columns, encoded, fingerprint, load, scores
@@ -85,7 +94,7 @@ def _peers() -> dict[str, Method]:
 
 
 PEERS = _peers()
-VARIANTS: dict[str, Mapping[str, Any]] = {
+SYNTHETIC_VARIANTS: dict[str, Mapping[str, Any]] = {
     "default": {},
     "no synthetic samples": {"n_synthetic": 0},
     "4,000 synthetic samples": {"n_synthetic": 4_000},
@@ -100,18 +109,6 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "40 trees of 32 leaves": {"max_trees": 40, "max_leaves": 32},
     "80 trees of 16 leaves": {"max_trees": 80, "max_leaves": 16},
     "all samples fitted": {"certify_fraction": 0.001},
-}
-
-
-LARGER_VARIANTS: dict[str, Mapping[str, Any]] = {
-    "default": {},
-    "small ridge of growth": {"large_ridge": 3.0},
-    "64 leaves": {"max_leaves": 64},
-    "128 leaves": {"max_leaves": 128},
-    "100,000 synthetic samples": {"n_synthetic": 100_000},
-    "swap 0.25": {"munge": {"swap_probability": 0.25}},
-    "20 neighbours": {"munge": {"n_neighbors": 20}},
-    "real samples of weight 4": {"real_weight": 4.0},
 }
 
 
@@ -194,8 +191,8 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
     task : Task
         Its method is a key of `TEACHERS`.
     params : mapping
-        Arguments of ``compress``; "munge" has parameters of the generator of synthetic samples, "large_ridge" is the
-        larger ridge of growth, "real_weight" the weight of a real sample.
+        Arguments of ``compress``; "munge" has parameters of the generator of synthetic samples, "out_of_fold" makes the
+        teacher's scores of training samples those of models fitted without them, and `changed` has the others.
     data_dir : str or None
         Directory of the Parquet files.
 
@@ -207,12 +204,16 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
     kind = task_of(task.dataset)
     _, y, _, y_test = split(task, data_dir)
     model, X, X_test, seconds = fitted_teacher(task.dataset, task.method, task.fold, data_dir)
-    arguments = dict(params)
+    arguments = {name: value for name, value in params.items() if name not in INTERNAL}
     munge = arguments.pop("munge", None)
     if munge is not None:
-        arguments["X_synthetic"] = _generator(X, munge)
-    with _changed(arguments.pop("large_ridge", None), arguments.pop("real_weight", 1.0)):
-        small, spent = timed(lambda: compress(model, X, y, random_state=task.fold, **arguments))
+        arguments["X_synthetic"] = generator(X, munge)
+    teacher, before = model, 0.0
+    if arguments.pop("out_of_fold", False):
+        (teacher, link), before = timed(lambda: out_of_fold(model, X, y, kind, task.fold))
+        arguments |= {"link": link, "max_bytes": max(file_size(model) // 10, 10_000)}
+    with changed(params, lambda: by_row(X, model.__fitted_model__().encoder, y)):
+        small, spent = timed(lambda: compress(teacher, X, y, random_state=task.fold, **arguments))
     p, q = (predict(m, X_test, kind) for m in (small.model, model))
     values = {f"teacher_{name}": value for name, value in _scores(kind, y_test, q).items()}
     values |= _scores(kind, y_test, p)
@@ -222,7 +223,7 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
         "teacher_bytes": float(file_size(model)),
         "fidelity": small.fidelity,
         "divergence": _divergence(kind, p, q),
-        "seconds": spent,
+        "seconds": round(before + spent, 3),
         "bytes": float(file_size(small.model)),
         "n_leaves": float(small.n_leaves),
     }
@@ -233,35 +234,6 @@ def run_student(task: Task, params: Mapping[str, Any], data_dir: str | None) -> 
     if kind != "multiclass" and task.fold == 0:
         values["redundancy"] = redundancy(small.model, X_test)
     return values
-
-
-@contextmanager
-def _changed(large_ridge: float | None, real_weight: float) -> Iterator[None]:
-    """Change settings of ``compress`` that are not arguments of it."""
-    from scboost._compress import growth
-
-    ridge, weight = growth._LARGE_RIDGE, growth._weight  # noqa: SLF001 - settings under study
-
-    def weighted(problem: growth.Problem, family: Any) -> NDArray[np.float64]:
-        found = weight(problem, family)
-        found[: problem.n_real] *= real_weight
-        return found
-
-    growth._LARGE_RIDGE = ridge if large_ridge is None else large_ridge  # noqa: SLF001 - as above
-    growth._weight = weighted  # noqa: SLF001 - as above
-    try:
-        yield
-    finally:
-        growth._LARGE_RIDGE, growth._weight = ridge, weight  # noqa: SLF001 - as above
-
-
-def _generator(X: Any, parameters: Mapping[str, Any]) -> Callable[[int, np.random.Generator], Any]:
-    from scboost._compress.samples import Samples
-    from scboost._compress.synthetic import Munge
-
-    samples = Samples.of(X)
-    munge = Munge(samples.matrix, samples.categorical, **parameters)
-    return lambda n, rng: samples.joined(munge.draw(n, rng)).X
 
 
 def _scores(kind: str, y: Array, prediction: Array) -> dict[str, float]:
@@ -361,22 +333,35 @@ PARTS: dict[str, Experiment] = {
         {"50 trees": {"max_trees": 50}},
         n_folds=N_FOLDS,
     ),
-    "variants": Experiment(
-        "alternatives of the method, 20 trees",
+    "synthetic": Experiment(
+        "alternatives of synthetic samples and tree sizes, 20 trees",
         run_student,
         STUDENTS,
         ALL,
         ("SCBoost",),
-        VARIANTS,
+        SYNTHETIC_VARIANTS,
         n_folds=N_FOLDS,
     ),
-    "variants_50": Experiment(
-        "alternatives of the method, 50 trees, on the sets that selected its settings",
+    **{
+        f"variants_{size}": Experiment(
+            f"alternatives of the method, {size} trees, on the sets that selected its settings",
+            run_student,
+            STUDENTS,
+            CHOSEN_ON,
+            ("SCBoost",),
+            {name: {"max_trees": size, **variant} for name, variant in variants.items()},
+            n_folds=N_FOLDS,
+            wanted=lambda dataset, method, setting: dataset in ALL or setting not in OF_LABELS,  # noqa: ARG005
+        )
+        for size, variants in ((20, VARIANTS_20), (50, VARIANTS_50))
+    },
+    "backfitting": Experiment(
+        "backfitted classifiers, 20 trees, on the sets that did not select it",
         run_student,
         STUDENTS,
-        CHOSEN_ON,
+        tuple(name for name in ALL if name not in CHOSEN_ON),
         ("SCBoost",),
-        {name: {"max_trees": 50, **variant} for name, variant in LARGER_VARIANTS.items()},
+        {"20 trees": {"max_trees": 20, "backfitted": 20}},
         n_folds=N_FOLDS,
     ),
     "best": Experiment(

@@ -39,19 +39,24 @@ def summary(folder: Path) -> str:
     return "\n".join(lines + [f"| {what} | {asked} | {found} |" for what, asked, found in rows])
 
 
-def variants(folder: Path) -> str:
+def variants(folder: Path, size: int) -> str:
     """Return a Markdown table of alternatives of the method, next to the default on the same folds.
 
     Parameters
     ----------
     folder : Path
-        Of the result files; ``variants_50.csv`` is read.
+        Of the result files; ``variants_20.csv`` or ``variants_50.csv`` is read.
+    size : int
+        20 or 50 trees.
     """
-    results = Results(folder / "variants_50.csv")
-    lines = ["| 50 trees | divergence | rise of log-loss | rise of RMSE | CPU |", "|---|---|---|---|---|"]
+    results = Results(folder / f"variants_{size}.csv")
+    lines = [
+        f"| {size} trees | divergence | log-loss | AUC | RMSE | CPU |",
+        "|---|---|---|---|---|---|",
+    ]
     for setting in results.distinct("setting"):
         ratios: dict[str, list[float]] = {"divergence": [], "seconds": []}
-        rises: dict[str, list[float]] = {"log_loss": [], "RMSE": []}
+        rises: dict[str, list[float]] = {"log_loss": [], "RMSE": [], "AUC": []}
         for row in results.select(setting=setting):
             [default] = results.select(setting="default", dataset=row["dataset"], fold=int(row["fold"]))
             for column, found in ratios.items():
@@ -59,10 +64,17 @@ def variants(folder: Path) -> str:
             score = "log_loss" if row["log_loss"] else "RMSE"
             own, teacher = float(row[score]), float(row[f"teacher_{score}"])
             rises[score].append(own - teacher if score == "log_loss" else own / teacher - 1)
+            if row["AUC"]:
+                rises["AUC"].append(float(row["AUC"]) - float(row["teacher_AUC"]))
         divergence, seconds = (float(np.exp(np.mean(np.log(found)))) for found in ratios.values())
-        log_loss, rmse = (float(np.mean(found)) if found else float("nan") for found in rises.values())
-        lines.append(f"| {setting} | {divergence:.2f} | {log_loss:+.4f} | {rmse:+.1%} | {seconds:.2f} |")
+        shown = (_mean(found, form) for found, form in zip(rises.values(), ("+.4f", "+.1%", "+.4f"), strict=True))
+        log_loss, rmse, auc = shown
+        lines.append(f"| {setting} | {divergence:.2f} | {log_loss} | {auc} | {rmse} | {seconds:.2f} |")
     return "\n".join(lines)
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    return f"{np.mean(values):{form}}" if values else ""
 
 
 def best(peers: Results, prefix: str, dataset: str, column: str, folds: Sequence[int]) -> float:
@@ -157,22 +169,23 @@ def _against_teacher(students: Results, foreign: Results) -> list[Row]:
 
 
 def _regression(students: Results, peers: Results) -> list[Row]:
-    shown = []
-    for text, sets in _halves(REGRESSION):
-        ratios = []
-        for dataset in sets:
-            own = students.mean("RMSE", dataset=dataset, setting="50 trees")
-            if not np.isnan(own):
-                ratios.append(own / students.mean("teacher_RMSE", dataset=dataset, setting="50 trees"))
-        if ratios:
-            shown.append(f"{', '.join(f'{ratio - 1:+.1%}' for ratio in ratios)} ({text})")
-    if not shown:
+    rows: list[Row] = []
+    for setting, asked in (("20 trees", ""), ("50 trees", "+3%")):
+        shown = []
+        for text, sets in _halves(REGRESSION):
+            ratios = []
+            for dataset in sets:
+                own = students.mean("RMSE", dataset=dataset, setting=setting)
+                if not np.isnan(own):
+                    ratios.append(own / students.mean("teacher_RMSE", dataset=dataset, setting=setting))
+            if ratios:
+                shown.append(f"{', '.join(f'{ratio - 1:+.1%}' for ratio in ratios)} ({text})")
+        if shown:
+            rows.append((f"regression, {setting}, RMSE over the teacher's", asked, "; ".join(shown)))
+    if not rows:
         return []
     hits = _wins(students, REGRESSION, "50 trees", "RMSE", lambda d, f: best(peers, "XGBoost 100", d, "RMSE", f))
-    return [
-        ("regression, 50 trees, RMSE over the teacher's", "+3%", "; ".join(shown)),
-        ("regression, 50 trees, RMSE lower than XGBoost's 100", "100%", _share(hits)),
-    ]
+    return [*rows, ("regression, 50 trees, RMSE lower than XGBoost's 100", "100%", _share(hits))]
 
 
 def _redundancy_at_best(peers: Results, prefix: str, dataset: str) -> float:

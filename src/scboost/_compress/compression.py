@@ -12,10 +12,12 @@ import numpy as np
 from scboost._compress.data import Given, ask_teacher, split_samples
 from scboost._compress.families import Family
 from scboost._compress.fitted import file_size, fitted_model
-from scboost._compress.growth import Problem, Settings, Student, grow_selected, select_ridge
+from scboost._compress.grower import Settings
+from scboost._compress.growth import grow_selected, select_ridge
 from scboost._compress.measures import measure
 from scboost._compress.result import Compressed
 from scboost._compress.samples import Samples
+from scboost._compress.student import Problem, Student
 from scboost._compress.teachers import Teacher, read_teacher
 from scboost._compress.types import Float64, Mask
 from scboost._model.fitted import FittedModel, HasFittedModel

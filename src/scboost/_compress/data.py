@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from scboost._compress.families import Family
-from scboost._compress.growth import Problem
 from scboost._compress.samples import Samples
+from scboost._compress.student import Problem
 from scboost._compress.synthetic import Munge
 from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float32, Float64, Indices, Mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scboost._compress.growth import Student
+from scboost._compress.student import Student
 from scboost._compress.teachers import Teacher
 from scboost._compress.trees import with_values
 from scboost._compress.types import Float64

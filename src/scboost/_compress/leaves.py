@@ -6,6 +6,8 @@ and sums by leaf, both O(n_samples * n_trees).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -47,6 +49,15 @@ class Leaves:
         self.index.append(leaf_index(leaf, n_leaves))
         self.sizes.append(n_leaves)
         self.outputs.append(output)
+
+    def replace(self, i: int, leaf: Indices | LeafIndex, n_leaves: int) -> None:
+        """Put another tree in the place of tree i."""
+        self.index[i], self.sizes[i] = leaf_index(leaf, n_leaves), n_leaves
+
+    def first(self, n_trees: int) -> Leaves:
+        """Return the first trees."""
+        parts = self.index[:n_trees], self.sizes[:n_trees], self.outputs[:n_trees]
+        return Leaves(self.n_outputs, self.n_samples, *parts)
 
     def slices(self) -> list[slice]:
         """Return where the leaf values of each tree are in the vector of all."""
@@ -105,10 +116,8 @@ class JointFit:
         self._least = float(
             self.weight @ (self.family.log_partition(self.target) - (self._mean * self.target).sum(axis=0))
         )
-        metric = self.weight * self.family.hessian(np.asarray(self._mean))
-        self._factors = [LeafFactor(c, self.ridge, dtype=np.float32) for c in metric]
-        for leaf, size, k in zip(self.leaves.index, self.leaves.sizes, self.leaves.outputs, strict=True):
-            self._factors[k].add(leaf, size)
+        self._metric = self.weight * self.family.hessian(np.asarray(self._mean))
+        self.forget_factors()
         self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
         self.scores: Float64 = self.leaves.scores(self.leaf_values) + self.intercept[:, None]
         self._mean_of: Float64 | None = None
@@ -122,8 +131,40 @@ class JointFit:
     def add_tree(self, leaf: Indices | LeafIndex, n_leaves: int, output: int) -> None:
         """Add the leaves of a tree, with value 0."""
         self.leaves.add(leaf, n_leaves, output)
-        self._factors[output].add(self.leaves.index[-1], n_leaves)
         self.leaf_values = np.concatenate([self.leaf_values, np.zeros(n_leaves)])
+
+    def without_values(self, trees: Sequence[int]) -> JointFit:
+        """Return a copy in which the leaf values of some trees are 0."""
+        values, scores, parts = self.leaf_values.copy(), self.scores.copy(), self.leaves.slices()
+        for i in trees:
+            add_values(self.leaves.index[i], -values[parts[i]], scores[self.leaves.outputs[i]])
+            values[parts[i]] = 0.0
+        return self._copy(self.leaves.first(len(parts)), values, scores)
+
+    def replace_tree(self, i: int, leaf: Indices | LeafIndex, n_leaves: int) -> None:
+        """Put another tree in the place of tree i, whose leaf values must be 0; those of the new one are 0 too."""
+        part = self.leaves.slices()[i]
+        self.leaves.replace(i, leaf, n_leaves)
+        self.leaf_values = np.concatenate(
+            [self.leaf_values[: part.start], np.zeros(n_leaves), self.leaf_values[part.stop :]]
+        )
+        self.forget_factors()
+
+    def forget_factors(self) -> None:
+        """Make the Cholesky factors again at the next joint fit, because other trees than the newest have changed."""
+        self._factors: list[LeafFactor] = []
+        self._n_factored = 0
+
+    def fit_trees(self, trees: Sequence[int]) -> None:
+        """Set the leaf values of trees of different outputs, which are 0, by a Newton step: a single pass."""
+        residual, hessian = self.gradient_hessian()
+        values, self.scores, parts = self.leaf_values.copy(), self.scores.copy(), self.leaves.slices()
+        for i in trees:
+            leaf, part, k = self.leaves.index[i], parts[i], self.leaves.outputs[i]
+            size = part.stop - part.start
+            values[part] = sum_by_leaf(leaf, residual[k], size) / (sum_by_leaf(leaf, hessian[k], size) + self.ridge)
+            add_values(leaf, values[part], self.scores[k])
+        self.leaf_values = values
 
     def divergence(self) -> float:
         """Return the weighted sum of the divergences from the teacher; at least 0 up to rounding."""
@@ -137,17 +178,6 @@ class JointFit:
     def advance(self) -> float:
         """Take one step in the metric of the teacher's Hessian, the first iteration of :meth:`refit`."""
         return self._move(self._precondition(self._slope()), self.objective())
-
-    def fit_newest(self) -> None:
-        """Set the leaf values of the newest tree of each output, which are 0, by a Newton step: a single pass."""
-        residual, hessian = self.gradient_hessian()
-        values, self.scores = self.leaf_values.copy(), self.scores.copy()
-        trees = list(zip(self.leaves.index, self.leaves.slices(), self.leaves.outputs, strict=True))
-        for leaf, part, k in trees[-self.leaves.n_outputs :]:
-            size = part.stop - part.start
-            values[part] = sum_by_leaf(leaf, residual[k], size) / (sum_by_leaf(leaf, hessian[k], size) + self.ridge)
-            add_values(leaf, values[part], self.scores[k])
-        self.leaf_values = values
 
     def refit(self, tolerance: float, max_steps: int) -> None:
         """Take Newton steps until the relative decrease of the objective is below tolerance squared.
@@ -176,6 +206,12 @@ class JointFit:
         """Return the negative gradient of the objective: 0 if the residual is orthogonal to all leaves."""
         return self.leaves.sums(self.weight * (self._mean - self._student_mean())) - self.ridge * self.leaf_values
 
+    def _copy(self, leaves: Leaves, values: Float64, scores: Float64) -> JointFit:
+        other = copy(self)
+        other.leaves, other.leaf_values, other.scores = leaves, values, scores
+        other.forget_factors()
+        return other
+
     def _student_mean(self) -> Float64:
         """Return mean(F) at the scores, which is computed once as long as they stay the same array."""
         if self._mean_of is not self.scores:
@@ -197,6 +233,7 @@ class JointFit:
 
     def _precondition(self, right: Float64) -> Float64:
         """Solve the ridge regression in the metric of the teacher's Hessian, output by output."""
+        self._extend_factors()
         parts = self.leaves.slices()
         x = np.empty_like(right)
         for k, factor in enumerate(self._factors):
@@ -207,6 +244,15 @@ class JointFit:
             ):
                 x[part] = values
         return x
+
+    def _extend_factors(self) -> None:
+        """Add the trees that came since the last joint fit to the Cholesky factors."""
+        if not self._factors:
+            self._factors = [LeafFactor(c, self.ridge, dtype=np.float32) for c in self._metric]
+        leaves, start = self.leaves, self._n_factored
+        for leaf, size, k in zip(leaves.index[start:], leaves.sizes[start:], leaves.outputs[start:], strict=True):
+            self._factors[k].add(leaf, size)
+        self._n_factored = len(leaves.index)
 
     def _solve(self, right: Float64, tolerance: float) -> Float64:
         """Solve ``(Z' H Z + ridge) x = right``, H the Hessian at the scores, by preconditioned conjugate gradients."""

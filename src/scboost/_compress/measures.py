@@ -9,8 +9,8 @@ from scipy import special
 
 from scboost._compress.certificate import Certificate, certify
 from scboost._compress.data import Certifying, Unit
-from scboost._compress.growth import Problem, Student
 from scboost._compress.result import SizePoint
+from scboost._compress.student import Problem, Student
 from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float64, Indices, Mask
 from scboost._core.ranking import ndcg_by_query
@@ -25,7 +25,7 @@ def measure(
     confidence: float,
 ) -> tuple[list[SizePoint], Certificate, float | None, float]:
     """Measure every size on the samples for the certificate; `fitted` has the other samples that the teacher scored."""
-    family, K = teacher.family, student.n_outputs
+    family = teacher.family
     scale = unit.scale[:, None]
     teacher_losses = None if on.y is None else pointwise_loss(teacher, on.raw, on.y, on.query)
     labels = None if teacher.classes is None else _winners(on.raw)
@@ -44,7 +44,7 @@ def measure(
         curve.append(
             SizePoint(
                 n_trees=t,
-                n_leaves=sum(student.sizes[: t * K]),
+                n_leaves=student.n_leaves(t),
                 divergence=float(divergence.mean()),
                 agreement=None if same is None or not len(same) else float(same.mean()),
                 loss=None if losses is None else float(losses.mean()),

@@ -53,7 +53,7 @@ class Compressed(Generic[Model_co]):
     loss, teacher_loss : float or None
         Mean loss of student and teacher on `y`; None without `y`.
     curve : list of SizePoint
-        Models of 1, 2, ... trees.
+        Models of 1, 2, ... trees; only the last one is backfitted.
     certificate : Certificate
         Confidence bounds.
     max_leaves : int

@@ -1,0 +1,125 @@
+"""Growers of single trees for the student, and their settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from scboost._compress.families import Family
+from scboost._compress.products import leaf_index
+from scboost._compress.student import Problem
+from scboost._compress.types import Float32, Float64, LeafIndex, Mask
+from scboost._engine.factory import EngineFactory, EngineSpec
+from scboost._engine.interface import Totals, TreeOptions
+from scboost._engine.native import is_available
+from scboost._model.document import Tree
+from scboost._runtime.context import Context
+
+_BINS = 256
+# Smallest sum of Hessians in a leaf: a share of that of all samples, within limits (the upper one of classes, others).
+_LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, (16.0, 64.0)
+_TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one growth.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Trees of each output.
+    max_leaves : int
+        Leaves of a tree.
+    ridge : float
+        Penalty of leaf values in the joint fit, in units of a sample's Hessian.
+    min_child_weight : float
+        Smallest sum of Hessians in a leaf.
+    """
+
+    n_rounds: int
+    max_leaves: int
+    ridge: float = 3.0
+    min_child_weight: float = 4.0
+
+    @classmethod
+    def of(cls, problem: Problem, family: Family, n_rounds: int, max_leaves: int) -> Settings:
+        """Return the settings for a problem."""
+        total = float(problem.weight(family) @ family.hessian(family.mean(problem.target)).mean(axis=0))
+        least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN[not family.of_classes]))
+        return cls(n_rounds, max_leaves, min_child_weight=least)
+
+
+class Grower(Protocol):
+    """Grows trees on fixed samples."""
+
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, LeafIndex]]:
+        """Grow one tree for each output.
+
+        Parameters
+        ----------
+        residual, hessian : ndarray of shape (K, n)
+            A tree h minimises ``sum(hessian * (residual / hessian - h)^2)``.
+
+        Returns
+        -------
+        list of (Tree, ndarray of shape (n,))
+            Trees, and the leaf of each sample as a position among the tree's leaves.
+        """
+
+
+class EngineGrower:
+    """Leaf-wise histogram trees of a tree engine: the native one, or XGBoost's where the compiled kernels are missing.
+
+    Parameters
+    ----------
+    X : ndarray of float32 of shape (n, d)
+        Samples, with category codes.
+    categorical : ndarray of shape (d,)
+        Which features are categories.
+    n_outputs : int
+        K.
+    settings : Settings
+        Size of the trees.
+    n_threads : int
+        Threads; 0 for all.
+    n_real : int, default=0
+        The first samples, which are real: their quantiles are the candidates for thresholds, as they were for a teacher
+        of trees.
+    """
+
+    def __init__(
+        self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int, n_real: int = 0
+    ) -> None:
+        spec = EngineSpec(
+            name="native" if is_available() else "xgboost",
+            n_outputs=n_outputs,
+            min_child_weight=settings.min_child_weight,
+            l2=_TREE_RIDGE,
+            l1=0.0,
+            min_split_loss=0.0,
+            colsample_bytree=1.0,
+            colsample_bylevel=1.0,
+            colsample_bynode=1.0,
+            max_bin=_BINS,
+            n_threads=n_threads,
+            device="cpu",
+            categorical=categorical if categorical.any() else None,
+            bin_reference=X[:n_real] if n_real >= _BINS else None,
+        )
+        options = TreeOptions(subset_splits=True, max_leaves=settings.max_leaves, shape="leaf-wise")
+        self._engine = EngineFactory(spec, Context()).make(X, None, options)
+
+    def grow(self, residual: Float64, hessian: Float64) -> list[tuple[Tree, LeafIndex]]:
+        """Grow one tree for each output; see :class:`Grower`."""
+        target, weighted_hessian = residual.astype(np.float32), hessian.astype(np.float32)
+        totals = Totals(np.square(residual).sum(axis=1), float(hessian.sum()))
+        grown = []
+        for learner in self._engine.grow(target, weighted_hessian, 0, totals):
+            if learner.leaf is None:
+                raise RuntimeError("the engine returned a learner without leaves")
+            n_leaves = int(np.count_nonzero(learner.model["left_children"] == -1))
+            grown.append((learner.model, leaf_index(learner.leaf, n_leaves)))
+        return grown
