@@ -1,9 +1,9 @@
 """Ranking against other libraries at their defaults: ``scboost-lab ranking_study``.
 
 Every row of ``results/tasks/ranking.csv`` is one method on one simulated data set: NDCG@10 on queries that were not
-used for fitting, and the CPU seconds of the fit. No ranking data set could be had from a package, so queries are drawn from
-known relevance functions: the relevance of a document, 0 to 4, is a quantile of a function of its features plus noise
-and an effect of its query, which shifts features and relevance alike. The five functions are linear, additive,
+used for fitting, and the CPU seconds of the fit. No ranking data set could be had from a package, so queries are drawn
+from known relevance functions: the relevance of a document, 0 to 4, is a quantile of a function of its features plus
+noise and an effect of its query, which shifts features and relevance alike. The five functions are linear, additive,
 with interactions, with thresholds, and linear with few relevant documents. A fold is another draw.
 """
 
