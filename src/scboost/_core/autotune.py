@@ -124,9 +124,8 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
         free = replace(free, depth=free.depth and loss.independent_outputs, projection=False)
     if free.depth and n_samples <= MAX_SELECTION_SIZE:
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
-        depths = (_DEPTH_OF_MANY,) if many_outputs else depths
         rate = 2.0 if classifies and free.rate else 1.0
-        shallow = [replace(base, max_depth=depth) for depth in depths]
+        shallow = [replace(base, max_depth=depth) for depth in ((_DEPTH_OF_MANY,) if many_outputs else depths)]
         found = [Candidate(options, None, rate, pace, _SHALLOW_MARGIN) for options in shallow] + found
     if free.shape and (base.max_depth or DEPTH) >= DEPTH:
         found += _shapes(base, n_samples, free)
