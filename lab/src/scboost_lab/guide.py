@@ -182,8 +182,8 @@ def ranking(results: Path) -> str:
     place = _PLACES[int((found["mean ndcg10"] > found["mean ndcg10"]["SCBoost"]).sum())]
     times = found["fit seconds"]["SCBoost"] / found["fit seconds"]
     return (
-        f"{_table(found, columns, labels)}\n\n{size}. `SCBoostRanker` has the {place} NDCG@10, at {times['LightGBM']:.1f} "
-        f"times the CPU time of LightGBM and\n{times['CatBoost']:.1f} times that of CatBoost."
+        f"{_table(found, columns, labels)}\n\n{size}. `SCBoostRanker` has the {place} NDCG@10, at "
+        f"{times['LightGBM']:.1f} times the CPU time of LightGBM and\n{times['CatBoost']:.1f} times that of CatBoost."
     )
 
 
