@@ -270,6 +270,14 @@ def test_unsupported_input_is_rejected(parameters, given, message):
         SCBoostRanker(**parameters).fit(X_SMALL, **{"y": Y_SMALL, **given})
 
 
+@pytest.mark.parametrize("given", ["X", "X_val"])
+def test_batches_are_refused(given, tmp_path):
+    batches = scboost.Batches(lambda: iter([(X_SMALL, Y_SMALL)]), folder=tmp_path)
+    data = {"X": X_SMALL, "y": Y_SMALL, "qid": QID_SMALL, given: batches}
+    with pytest.raises(ValueError, match="does not support a fit to Batches"):
+        SCBoostRanker(n_estimators=2).fit(**data)
+
+
 def test_scikit_learn_routes_queries_to_fit_and_score():
     X, y, qid = ranking_data()
     k = 5
