@@ -26,19 +26,12 @@ SCB_INLINE double exp_negative(double x) {
   const double shifted = x * 1.4426950408889634 + 6755399441055744.0;  // rounds to the nearest integer, in the low bits
   const double k = shifted - 6755399441055744.0;
   const double y = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
-  double p = 1.0 / 6227020800.0;
-  p = p * y + 1.0 / 479001600.0;
-  p = p * y + 1.0 / 39916800.0;
-  p = p * y + 1.0 / 3628800.0;
-  p = p * y + 1.0 / 362880.0;
-  p = p * y + 1.0 / 40320.0;
-  p = p * y + 1.0 / 5040.0;
-  p = p * y + 1.0 / 720.0;
-  p = p * y + 1.0 / 120.0;
-  p = p * y + 1.0 / 24.0;
-  p = p * y + 1.0 / 6.0;
-  p = p * y + 0.5;
-  p = p * y * y + y + 1.0;
+  const double y2 = y * y, y4 = y2 * y2;  // terms in groups, which do not wait for each other
+  const double low = (1.0 + y) + y2 * (0.5 + y * (1.0 / 6.0));
+  const double middle = (1.0 / 24.0 + y * (1.0 / 120.0)) + y2 * (1.0 / 720.0 + y * (1.0 / 5040.0));
+  const double high = (1.0 / 40320.0 + y * (1.0 / 362880.0)) + y2 * (1.0 / 3628800.0 + y * (1.0 / 39916800.0));
+  const double last = 1.0 / 479001600.0 + y * (1.0 / 6227020800.0);
+  const double p = low + y4 * (middle + y4 * (high + y4 * last));
   std::uint64_t power;
   std::memcpy(&power, &shifted, sizeof power);
   power = (power + 1023) << 52;
