@@ -283,6 +283,7 @@ def test_public_methods_of_the_classifier():
         "shap_values",
         "staged_predict",
         "staged_predict_proba",
+        "target_model",
         "to_xgboost",
     }
     assert attributes == {

@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold
 from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core import autotune
-from scboost._core.losses import LogisticLoss, QuantilesLoss, SoftmaxLoss, SquaredLoss
+from scboost._core.losses import LogisticLoss, QuantilesLoss, SoftmaxLoss, SquaredLoss, TargetsSquaredLoss
 from scboost._core.race import Candidate, Race
 from scboost._core.selection import CrossValidation
 from scboost._core.stopping import ContinuedStopping, EarlyStopping
@@ -174,6 +174,17 @@ def test_capacity_of_the_candidates_grows_with_the_data():
         sizes = [largest(n, loss) for n in (1_000, 5_000, 15_000, 50_000)]
         assert sizes == sorted(sizes)
         assert sizes[0] < sizes[-1]
+
+
+def test_one_shallow_depth_competes_for_many_targets_and_none_for_many_classes():
+    def depths(loss, base):
+        found = autotune.candidates(base, loss, 1500, replace(FREE, shape=False))
+        return {one.options.max_depth for one in found}
+
+    leaf_wise = TreeOptions((), False, None, 31, "leaf-wise")
+    assert depths(TargetsSquaredLoss([1.0] * 4), leaf_wise) == {None, 2, 3, 4}
+    assert depths(TargetsSquaredLoss([1.0] * 5), leaf_wise) == {None, 3}
+    assert depths(SoftmaxLoss(5), BASE) == {6}
 
 
 def test_given_parameters_are_not_candidates():

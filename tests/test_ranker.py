@@ -15,11 +15,21 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 import scboost
 from data_makers import ranking_data
 from scboost import Checkpoint, SCBoostRanker
+from scboost._core.losses import ranking
 from scboost._core.ranking import ndcg_by_query, precision_by_query, reciprocal_rank_by_query
 from scboost._data.folds import make_folds
 from scboost._data.samples import Samples
 from scboost._runtime.context import Context
 from scboost.losses import LambdaRankLoss, PairwiseLoss, XENDCGLoss
+
+
+@pytest.fixture(params=["compiled", "NumPy"])
+def kernels(request, monkeypatch):
+    """Whether losses are computed by compiled kernels."""
+    if request.param == "NumPy":
+        monkeypatch.setattr(ranking, "is_available", lambda: False)
+    elif not ranking.is_available():
+        pytest.skip("the compiled kernels are not installed")
 
 
 def documents(n_queries=9, seed=0):
@@ -53,6 +63,7 @@ def brute_force_lambdas(y, raw, truncation):
 
 
 @pytest.mark.parametrize("truncation", [1, 3, 30])
+@pytest.mark.usefixtures("kernels")
 def test_lambdas_are_those_of_all_pairs(truncation):
     y, raw, _ = documents()
     loss = LambdaRankLoss(truncation)
@@ -71,6 +82,7 @@ def test_lambdas_are_those_of_all_pairs(truncation):
     np.testing.assert_allclose(value, np.nan_to_num(1 - shares)[y[:, 1].astype(int)])
 
 
+@pytest.mark.usefixtures("kernels")
 def test_lambdas_equal_those_of_lightgbm():
     y, raw, _ = documents(1, seed=4)
     n = len(y)
@@ -102,6 +114,7 @@ def test_lambdas_equal_those_of_lightgbm():
 
 
 @pytest.mark.parametrize("loss", [PairwiseLoss(), XENDCGLoss()])
+@pytest.mark.usefixtures("kernels")
 def test_derivatives_of_smooth_losses(loss):
     y, raw, w = documents()
     for weight in (None, np.ones(len(y)), w):
@@ -117,6 +130,7 @@ def test_derivatives_of_smooth_losses(loss):
     np.testing.assert_allclose(hessian[0], np.maximum(second, 0), atol=1e-5)
 
 
+@pytest.mark.usefixtures("kernels")
 def test_pairwise_loss_is_that_of_all_pairs():
     y, raw, _ = documents()
     total = 0.0
@@ -128,6 +142,7 @@ def test_pairwise_loss_is_that_of_all_pairs():
 
 
 @pytest.mark.parametrize("loss", [LambdaRankLoss(5), PairwiseLoss(), XENDCGLoss()])
+@pytest.mark.usefixtures("kernels")
 def test_weights_of_a_query_scale_it_and_zero_leaves_out(loss):
     y, raw, w = documents()
     whole = loss.derivatives(y, raw, np.full(len(y), 3.0))
@@ -253,6 +268,14 @@ X_SMALL, Y_SMALL, QID_SMALL = ranking_data(6)
 def test_unsupported_input_is_rejected(parameters, given, message):
     with pytest.raises(ValueError, match=message):
         SCBoostRanker(**parameters).fit(X_SMALL, **{"y": Y_SMALL, **given})
+
+
+@pytest.mark.parametrize("given", ["X", "X_val"])
+def test_batches_are_refused(given, tmp_path):
+    batches = scboost.Batches(lambda: iter([(X_SMALL, Y_SMALL)]), folder=tmp_path)
+    data = {"X": X_SMALL, "y": Y_SMALL, "qid": QID_SMALL, given: batches}
+    with pytest.raises(ValueError, match="does not support a fit to Batches"):
+        SCBoostRanker(n_estimators=2).fit(**data)
 
 
 def test_scikit_learn_routes_queries_to_fit_and_score():

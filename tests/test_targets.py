@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import DataConversionWarning
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
+from sklearn.tree import DecisionTreeRegressor
 
 import scboost
 from scboost import SCBoostClassifier, SCBoostRegressor
@@ -334,3 +337,55 @@ class TestRefusals:
         classifier = SCBoostClassifier(**FIXED).fit(X, labels)
         with pytest.raises(ValueError, match="supports one target"):
             classifier.predict_set(X)
+
+
+class TestTargetModel:
+    """The model of one of several targets, as an estimator of its own."""
+
+    @pytest.mark.parametrize("learner", [None, DecisionTreeRegressor(max_depth=2)])
+    def test_predictions_are_those_of_the_target(self, data, labels, learner):
+        X, Y = data
+        model = SCBoostRegressor(**FIXED, estimator=learner).fit(X, with_gaps(Y))
+        classifier = SCBoostClassifier(**FIXED, estimator=learner).fit(X, labels)
+        for k in range(3):
+            np.testing.assert_array_equal(model.target_model(k).predict(X), model.predict(X)[:, k])
+            one = classifier.target_model(k)
+            np.testing.assert_array_equal(one.predict_proba(X)[:, 1], classifier.predict_proba(X)[:, k])
+            np.testing.assert_array_equal(one.predict(X), classifier.predict(X)[:, k])
+            np.testing.assert_array_equal(one.classes_, [0, 1])
+        assert model.predict(X).shape == Y.shape  # it is unchanged
+
+    def test_files_pickles_and_shap_values(self, data, labels, tmp_path):
+        X, Y = data
+        for model in (SCBoostRegressor(**FIXED).fit(X, Y), SCBoostClassifier(**FIXED).fit(X, labels)):
+            one = model.target_model(1)
+            one.save_model(tmp_path / "one.ubj")
+            for again in (scboost.load_model(tmp_path / "one.ubj"), pickle.loads(pickle.dumps(one))):  # noqa: S301 - ours
+                assert type(again) is type(model)
+                np.testing.assert_allclose(again.predict(X), one.predict(X), rtol=1e-6)
+            np.testing.assert_array_equal(one.shap_values(X), model.shap_values(X)[:, 1])
+            assert one.get_booster().num_boosted_rounds() == one.n_estimators_ == 20
+
+    def test_what_needs_one_target_works(self, data, labels):
+        X, Y = data
+        one = SCBoostRegressor(**FIXED).fit(X[:200], Y[:200]).target_model(2)
+        low, high = one.calibrate(X[200:], Y[200:, 2]).predict_interval(X, 0.8).T
+        assert np.mean((low <= Y[:, 2]) & (Y[:, 2] <= high)) > 0.7
+        assert one.compress(X, max_trees=3).model.n_estimators_ <= 3
+        assert scboost.report(one, X, Y[:, 2]).analysis.scores[0].name == "R2"
+        label = SCBoostClassifier(**FIXED).fit(X, labels).target_model(0)
+        assert scboost.report(label, X, labels[:, 0]).analysis.scores[0].name == "log-loss"
+        assert one.n_estimators_ == SCBoostRegressor(**FIXED).fit(X, Y[:, 0], init_model=one).n_estimators_ - 20
+
+    def test_targets_are_given_by_number_or_name(self, data):
+        X, Y = data
+        model = SCBoostRegressor(**FIXED).fit(X, Y)
+        for wrong in (3, -1, 1.0, "mass"):
+            with pytest.raises(ValueError, match="target"):
+                model.target_model(wrong)
+        model.target_name_ = ["length", "mass", "age"]
+        one = model.target_model("mass")
+        assert one.target_name_ == "mass"
+        np.testing.assert_array_equal(one.predict(X), model.predict(X)[:, 1])
+        with pytest.raises(ValueError, match="this model has one"):
+            one.target_model(0)

@@ -5,6 +5,10 @@ method on one data set: at most `TRAIN_SIZE` training and `TEST_SIZE` test sampl
 only for the two measures. The number of bins of the local scale was selected on the same regression data sets, however,
 so our interval widths are somewhat optimistic. MAPIE runs with its default conformity scores, which have a constant
 width for regression. ``scboost-lab coverage_study summary`` prints coverages and relative sizes.
+
+``scboost-lab coverage_study excess`` appends to ``results/uncertainty/excess.csv`` by which factor of the widths
+exactly 80 % of the test samples would be covered, on the regression data sets and on a simulated target that does not
+depend on the features.
 """
 
 import argparse
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
@@ -30,6 +35,7 @@ N_SPLITS = 20
 COVERAGES = (0.8, 0.9, 0.95)
 COLUMNS = (*(f"{what}_{round(100 * c)}" for c in COVERAGES for what in ("coverage", "size")), "seconds")
 OURS, MAPIE, CHIMERA = "SCBoost", "MAPIE CV+, LightGBM", "ChimeraBoost quantiles"
+NOISE, N_EXCESS_SPLITS = "noise", 5
 TOLERANCE, SHORTFALL = 0.015, 0.03  # of the mean coverage, and of the coverage on one data set
 
 Array = NDArray[Any]
@@ -97,7 +103,7 @@ def _classification(task: Task, X: Any, y: Array, X_test: Any) -> Array:
 def _ours(dataset: str) -> Any:
     from scboost import SCBoostClassifier, SCBoostRegressor
 
-    cls = SCBoostRegressor if task_of(dataset) == "regression" else SCBoostClassifier
+    cls = SCBoostRegressor if dataset == NOISE or task_of(dataset) == "regression" else SCBoostClassifier
     return cls(engine="auto", n_jobs=1)
 
 
@@ -122,6 +128,35 @@ EXPERIMENT = Experiment(
     (OURS, MAPIE, CHIMERA),
     n_folds=N_SPLITS,
     wanted=lambda dataset, method, setting: method != CHIMERA or dataset in REGRESSION,  # noqa: ARG005
+)
+
+
+def run_excess(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dict[str, float]:
+    """Return the coverage of 80 % intervals, and the factor of their widths that would make it exact."""
+    del params
+    if task.dataset == NOISE:
+        rng = np.random.default_rng(task.fold)
+        X, y = rng.normal(size=(TRAIN_SIZE + TEST_SIZE, 10)), rng.normal(size=TRAIN_SIZE + TEST_SIZE)
+        table: Any = pd.DataFrame(X)
+    else:
+        table, y = load(task.dataset, data_dir)
+        table = encoded(table, Method(SCBOOST))
+    n_train = min(TRAIN_SIZE, len(y) // 2)
+    n_test = min(TEST_SIZE, len(y) - n_train)
+    train, test = train_test_split(np.arange(len(y)), train_size=n_train, test_size=n_test, random_state=task.fold)
+    bounds = _ours(task.dataset).fit(table.iloc[train], y[train]).predict_interval(table.iloc[test], 0.8)
+    centre, width = bounds.mean(axis=1), (bounds[:, 1] - bounds[:, 0]) / 2
+    relative = np.abs(y[test] - centre) / width
+    return {"coverage_80": float(np.mean(relative <= 1)), "factor_80": float(np.quantile(relative, 0.8))}
+
+
+EXCESS = Experiment(
+    "excess of out-of-fold residuals",
+    run_excess,
+    ("coverage_80", "factor_80"),
+    (*REGRESSION, NOISE),
+    (OURS,),
+    n_folds=N_EXCESS_SPLITS,
 )
 
 
@@ -175,7 +210,7 @@ def _verdict(results: Results, sets: Sequence[str]) -> str:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Describe ``scboost-lab coverage_study``."""
     parser.description = "Measure coverage and size of intervals and label sets. An interrupted run is resumed."
-    parser.add_argument("part", choices=["run", "summary"], help="run the study, or print what was found")
+    parser.add_argument("part", choices=["run", "summary", "excess"], help="run a study, or print coverages")
     parser.add_argument("--data-dir", help=f"directory of Parquet files (default: ${DATA_DIR_VARIABLE})")
     parser.add_argument("--out", type=Path, default=Path("results/uncertainty"), help="directory of the result file")
     parser.add_argument("--splits", type=int, default=N_SPLITS, metavar="N", help="number of splits to run, of 20")
@@ -187,6 +222,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the study or print its summary."""
     path = args.out / "coverage.csv"
+    if args.part == "excess":
+        return _run_excess(args)
     if args.part == "run":
         directory = require_data_dir(args.data_dir)
         EXPERIMENT.run_recorded(
@@ -200,4 +237,22 @@ def main(args: argparse.Namespace) -> int:
             test_size=TEST_SIZE,
         )
     print(summary(path))
+    return 0
+
+
+def _run_excess(args: argparse.Namespace) -> int:
+    directory, path = require_data_dir(args.data_dir), args.out / "excess.csv"
+    EXCESS.run_recorded(
+        path,
+        EXCESS.tasks(args.sets),
+        directory,
+        command="scboost-lab coverage_study excess",
+        fingerprint=lambda name: "simulated: noise" if name == NOISE else fingerprint(name, data_dir=directory),
+        train_size=TRAIN_SIZE,
+        test_size=TEST_SIZE,
+    )
+    results = Results(path)
+    for name in EXCESS.datasets:
+        means = (results.mean(column, dataset=name) for column in EXCESS.columns)
+        print(name, *(f"{mean:.3f}" for mean in means))
     return 0

@@ -1,9 +1,9 @@
 """Ranking against other libraries at their defaults: ``scboost-lab ranking_study``.
 
 Every row of ``results/tasks/ranking.csv`` is one method on one simulated data set: NDCG@10 on queries that were not
-used for fitting, and the seconds of the fit. No ranking data set could be had from a package, so queries are drawn from
-known relevance functions: the relevance of a document, 0 to 4, is a quantile of a function of its features plus noise
-and an effect of its query, which shifts features and relevance alike. The five functions are linear, additive,
+used for fitting, and the CPU seconds of the fit. No ranking data set could be had from a package, so queries are drawn
+from known relevance functions: the relevance of a document, 0 to 4, is a quantile of a function of its features plus
+noise and an effect of its query, which shifts features and relevance alike. The five functions are linear, additive,
 with interactions, with thresholds, and linear with few relevant documents. A fold is another draw.
 """
 
@@ -86,9 +86,9 @@ def run_fold(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dic
 
     X, y, qid = load(task.dataset, task.fold)
     train = qid < N_QUERIES
-    begun = time.perf_counter()
+    begun = time.process_time()
     score = _scores(task.method, X[train], y[train], qid[train], X[~train])
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     values = [
         ndcg_score([2.0 ** y[~train][own] - 1], [score[own]], k=10)
         for own in (qid[~train] == q for q in np.unique(qid[~train]))

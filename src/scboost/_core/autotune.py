@@ -53,8 +53,9 @@ RARE_CLASS = 0.005
 _WIDE, _FEW_SAMPLES = 100, 10_000
 # Standard errors by which shallow trees must be better: fold models with large steps are in favour of them.
 _SHALLOW_MARGIN = 1.0
-# Outputs above which rounds are so expensive that only shapes with their projection and categorical splits compete.
-_MANY_OUTPUTS = 4
+# Outputs above which rounds are so expensive that only shapes with their projection and categorical splits compete, and
+# for several targets, whose trees are often best shallow, one depth.
+_MANY_OUTPUTS, _DEPTH_OF_MANY = 4, 3
 # Samples from which other shapes and larger trees are candidates.
 _SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
 
@@ -119,12 +120,13 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
     """
     classifies = loss.classifies
     found = [Candidate(base)]
-    if loss.n_outputs > _MANY_OUTPUTS:
-        free = replace(free, depth=False)
+    many_outputs = loss.n_outputs > _MANY_OUTPUTS
+    if many_outputs:
+        free = replace(free, depth=free.depth and loss.independent_outputs)
     if free.depth and n_samples <= MAX_SELECTION_SIZE:
         depths, pace = ((2, 3), 2.0) if classifies else ((2, 3, 4), 3.0)
         rate = 2.0 if classifies and free.rate else 1.0
-        shallow = [replace(base, max_depth=depth) for depth in depths]
+        shallow = [replace(base, max_depth=depth) for depth in ((_DEPTH_OF_MANY,) if many_outputs else depths)]
         found = [Candidate(options, None, rate, pace, _SHALLOW_MARGIN) for options in shallow] + found
     if free.shape and (base.max_depth or DEPTH) >= DEPTH:
         found += _shapes(base, n_samples, free)

@@ -117,6 +117,27 @@ FOREIGN = (
         "XL",
         "use truncation= of SCBoostRanker, with loss='lambdarank'.",
     ),
+    _foreign(
+        "eval_at ndcg_eval_at",
+        "L",
+        "use early_stopping_metric='ndcg@10' of SCBoostRanker, or k= of its score.",
+    ),
+    _foreign(
+        "ndcg_exp_gain label_gain",
+        "XL",
+        "there is none: the gain of a relevance r is 2^r - 1; transform y for other gains.",
+    ),
+    _foreign(
+        "lambdarank_norm lambdarank_normalization lambdarank_score_normalization",
+        "XL",
+        "leave it out: with loss='lambdarank', the gradients of each query are normalized.",
+    ),
+    _foreign("lambdarank_pair_method", "X", "leave it out: pairs have one of the top documents; see truncation."),
+    _foreign(
+        "lambdarank_unbiased lambdarank_bias_norm lambdarank_position_bias_regularization",
+        "XL",
+        "there is none: position bias is not modelled.",
+    ),
     _foreign("aft_loss_distribution_scale", "X", "use aft_scale= of SCBoostSurvival, with loss='aft'."),
     _foreign(
         "early_stopping_rounds early_stopping_round od_wait od_pval od_type",
@@ -152,7 +173,9 @@ FOREIGN = (
     ),
     _foreign("grow_policy", "XC", "use tree_shape."),
     _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
-    _foreign("multi_strategy", "X", "leave it out: y may have several columns; a round grows one tree per target."),
+    _foreign(
+        "multi_strategy num_target", "X", "leave it out: y may have several columns; a round grows one tree per target."
+    ),
     _foreign("base_score boost_from_average", "XLC", "use init='prior' (the best constant, the default) or 'zero'."),
     _foreign(
         "base_margin base_margin_eval_set init_score baseline",

@@ -84,6 +84,12 @@ class Ensemble(ABC):
         self.reweight(self.weights[rounds], self.intercept)
         self._select((rounds[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel())
 
+    def select_output(self, k: int) -> None:
+        """Keep the learners of output k only."""
+        learners = np.arange(k, self.n_rounds * self.n_outputs, self.n_outputs)
+        self.reweight(self.weights[:, [k]], self.intercept[[k]])
+        self._select(learners)
+
     def extend(self, other: Ensemble) -> None:
         """Add the rounds and the intercept of another ensemble of the same kind: their raw scores add up."""
         self.reweight(np.vstack([self.weights, other.weights]), self.intercept + other.intercept)

@@ -19,10 +19,10 @@ from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss
 from scboost._core.parameters import Parameters
 from scboost._data.samples import Samples
 from scboost._engine.interface import Regressor
-from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples
 from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._estimators.targets import (
+    SupportsTargets,
     check_indicators,
     checked_matrix,
     label_targets,
@@ -33,7 +33,7 @@ from scboost._runtime.communicator import Communicator, agreed
 
 
 @documented
-class SCBoostClassifier(ClassifierMixin, SCBoost):
+class SCBoostClassifier(ClassifierMixin, SupportsTargets):
     """Gradient-boosted tree classifier with spectral residual projection.
 
     Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its

@@ -17,6 +17,7 @@ from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.losses import LambdaRankLoss, Loss, PairwiseLoss, RankingLoss, XENDCGLoss
 from scboost._core.ranking import ALL, ndcg_by_query, precision_by_query, reciprocal_rank_by_query
 from scboost._core.run import ValidationMetric
+from scboost._data.batches import Batches
 from scboost._data.hashing import mix64
 from scboost._data.samples import Samples
 from scboost._data.validation import target_vector
@@ -174,6 +175,11 @@ class SCBoostRanker(RestrictedSCBoost):
         self
             The fitted estimator.
         """
+        if any(isinstance(part, Batches) for part in (X, X_val)):
+            raise ValueError(
+                "SCBoostRanker does not support a fit to Batches: its loss compares all documents of a query. Pass a "
+                "table or an array, for example of a sample of the queries."
+            )
         query = _queries(qid, group, X, "")
         validation = None if X_val is None else _queries(qid_val, group_val, X_val, "_val")
         super().fit(

@@ -32,10 +32,10 @@ from scboost._core.parameters import Parameters
 from scboost._core.statistics import weighted_quantile
 from scboost._data.samples import Samples
 from scboost._engine.interface import Regressor
-from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples, numbers
 from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._estimators.targets import (
+    SupportsTargets,
     checked_matrix,
     regression_targets,
     supports_several_targets,
@@ -49,7 +49,7 @@ _PLAIN_LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredLoss, "poisson":
 
 
 @documented
-class SCBoostRegressor(RegressorMixin, SCBoost):
+class SCBoostRegressor(RegressorMixin, SupportsTargets):
     """Gradient-boosted tree regressor with spectral residual projection.
 
     Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from scboost._arrays import ArrayLike, FloatArray
 from scboost._core.losses import Loss, TargetsLogisticLoss, TargetsSquaredLoss
@@ -14,6 +17,47 @@ from scboost._core.rules import check_several_targets
 from scboost._estimators.base import SCBoost
 from scboost._estimators.intake import Target, make_samples, numbers
 from scboost._runtime.communicator import Communicator, SingleProcess
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class SupportsTargets(SCBoost):
+    """Base class of estimators that fit several targets."""
+
+    def target_model(self, target: int | str) -> Self:
+        """Return the model of one of several targets, as a fitted estimator of that target.
+
+        Its predictions are those of this model for the target. Use it for what supports one target only: reports,
+        ``compress``, ``calibrate`` and prediction intervals, exports to source code.
+
+        Parameters
+        ----------
+        target : int or str
+            Position of the target among the columns of y, or its name in ``target_name_``.
+
+        Returns
+        -------
+        estimator
+            Of the same class and with the same parameters; for a label, a classifier of the classes 0 and 1. It has no
+            ``training_log_``, which refers to all targets.
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        n, names = fitted.n_targets, fitted.target_names
+        if n == 1:
+            raise ValueError("target_model needs a model of several targets; this model has one.")
+        if isinstance(target, str):
+            if target not in names:
+                raise ValueError(
+                    f"target={target!r} is not in target_name_={list(names)!r:.200}; use a number below {n}."
+                )
+            k = names.index(target)
+        elif isinstance(target, Integral) and 0 <= target < n:
+            k = int(target)
+        else:
+            raise ValueError(f"target must be between 0 and {n - 1}, or a name in target_name_, got {target!r}.")
+        return copy.copy(self).__with_fitted_model__(fitted.of_target(k))
 
 
 def supports_several_targets(estimator: SCBoost) -> bool:

@@ -203,9 +203,23 @@ class FittedModel:
         """Raise ValueError if the model has several targets, which the method does not support."""
         if self.n_targets > 1:
             raise ValueError(
-                f"{method} supports one target, this model has {self.n_targets}; fit one model per target, for example "
-                "with sklearn.multioutput.MultiOutputRegressor or MultiOutputClassifier."
+                f"{method} supports one target, this model has {self.n_targets}; use the model of one of them, which "
+                "target_model(0), target_model(1), ... return in Python."
             )
+
+    def of_target(self, k: int) -> FittedModel:
+        """Return the model of one of several targets, without logs and results that refer to all of them."""
+        ensemble = copy.copy(self.ensemble)
+        ensemble.select_output(k)
+        return replace(
+            self,
+            classes=np.array([0, 1]) if self.loss.classifies else None,
+            loss=self.loss.output(k),
+            ensemble=ensemble,
+            target_name=self.target_names[k] if self.target_names else None,
+            training_log={},
+            selection=replace(self.selection, log={}),
+        )
 
     # --- uncertainty -------------------------------------------------------------------------------------------------
 

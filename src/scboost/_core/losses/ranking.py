@@ -17,6 +17,7 @@ from scboost._core.links import PairwiseRankLink, RankLink
 from scboost._core.losses.base import MIN_HESSIAN, Loss
 from scboost._core.losses.coupled import CoupledLoss
 from scboost._core.ranking import discounts, gains, ndcg_by_query
+from scboost._engine.native import is_available
 
 _CELLS = 1 << 21  # pairs of documents that are compared at once
 _LARGEST_RELEVANCE = 50  # whose exponential gain, and its sums, float64 holds
@@ -64,9 +65,16 @@ def blocks(y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, wid
 
 
 class RankingLoss(CoupledLoss):
-    """A loss of the order of the documents within each query."""
+    """A loss of the order of the documents within each query.
+
+    Attributes
+    ----------
+    ranking_kernel : str
+        Name of the compiled kernel; NumPy computes the loss without one, and where the kernels are not installed.
+    """
 
     task = "ranking"
+    ranking_kernel: str = ""
 
     def check_target(self, y: FloatArray, name: str) -> None:
         relevance = y[:, 0]
@@ -85,6 +93,51 @@ class RankingLoss(CoupledLoss):
     def derivatives(
         self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if not self._is_compiled:
+            return self.numpy_derivatives(y, raw, sample_weight)
+        gradient, hessian = np.empty((2, len(y)))
+        loss = self._call_kernel(y, raw, sample_weight, gradient, hessian)
+        return loss, gradient[None], hessian[None]
+
+    def losses(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        if not self._is_compiled:
+            return self.numpy_losses(y, raw, sample_weight)
+        return self._call_kernel(y, raw, sample_weight, None, None)
+
+    @property
+    def _is_compiled(self) -> bool:
+        return bool(vars(type(self)).get("ranking_kernel")) and is_available()  # not the kernel of a parent
+
+    @property
+    def _kernel_options(self) -> tuple[int, ...]:
+        """Arguments of the kernel besides arrays."""
+        return ()
+
+    def _call_kernel(
+        self,
+        y: FloatArray,
+        raw: FloatArray,
+        sample_weight: FloatArray | None,
+        gradient: FloatArray | None,
+        hessian: FloatArray | None,
+    ) -> FloatArray:
+        """Set gradient and Hessian, of shape (n,), if they are given; return the losses."""
+        from scboost._engine.native import _native
+
+        loss = np.empty(len(y))
+        y, score = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(raw[0], dtype=np.float64)
+        weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+        getattr(_native, self.ranking_kernel)(y, score, weight, *self._kernel_options, loss, gradient, hessian)
+        return loss
+
+    def numpy_losses(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        """Return the losses without the kernel."""
+        return self.numpy_derivatives(y, raw, sample_weight)[0]
+
+    def numpy_derivatives(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what :meth:`derivatives` returns, without the kernel."""
         loss, gradient, hessian = (np.zeros(len(y)) for _ in range(3))
         for block in self._blocks(y, raw, sample_weight):
             at, known = block.place, block.known
@@ -133,6 +186,7 @@ class PairwiseLoss(RankingLoss):
     """Logistic loss of the pairs of documents of different relevance, divided by the number of documents."""
 
     link = PairwiseRankLink()
+    ranking_kernel = "pairwise"
 
     def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
         pairs = _Pairs.of(block, block.score.shape[1])
@@ -156,6 +210,7 @@ class LambdaRankLoss(RankingLoss):
     """
 
     link = RankLink()
+    ranking_kernel = "lambdarank"
     normalized = True
     convex = False
 
@@ -166,16 +221,25 @@ class LambdaRankLoss(RankingLoss):
     def _width(self) -> int:
         return self.truncation
 
-    def derivatives(
+    @property
+    def _kernel_options(self) -> tuple[int, ...]:
+        return self.truncation, self.normalized
+
+    def numpy_losses(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+        del sample_weight
+        query = np.unique(y[:, 1], return_inverse=True)[1].reshape(-1)
+        shares = ndcg_by_query(y[:, 0], raw[0].astype(np.float64), query, self.truncation)
+        return np.where(np.isnan(shares), 0.0, 1 - shares)[query]
+
+    def numpy_derivatives(
         self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        _, gradient, hessian = super().derivatives(y, raw, sample_weight)
-        query = np.unique(y[:, 1], return_inverse=True)[1].reshape(-1)
+        _, gradient, hessian = super().numpy_derivatives(y, raw, sample_weight)
         if self.normalized:
+            query = np.unique(y[:, 1], return_inverse=True)[1].reshape(-1)
             factor = self._query_factor(query, gradient[0], sample_weight)
             gradient, hessian = (part * factor for part in (gradient, hessian))
-        shares = ndcg_by_query(y[:, 0], raw[0].astype(np.float64), query, self.truncation)
-        return np.where(np.isnan(shares), 0.0, 1 - shares)[query], gradient, np.maximum(hessian, MIN_HESSIAN)
+        return self.numpy_losses(y, raw, sample_weight), gradient, np.maximum(hessian, MIN_HESSIAN)
 
     @staticmethod
     def _query_factor(query: IntArray, gradient: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
@@ -256,6 +320,7 @@ class XENDCGLoss(RankingLoss):
     """
 
     link = RankLink()
+    ranking_kernel = "xendcg"
 
     def terms(self, block: Block) -> tuple[FloatArray, FloatArray, FloatArray]:
         size = block.known.sum(axis=1, keepdims=True)

@@ -202,3 +202,29 @@ def sum_by_pair(
     weight: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
 ) -> None: ...
+def lambdarank(
+    y: npt.NDArray[np.float64],
+    score: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64] | None,
+    truncation: int,
+    normalized: bool,
+    loss: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float64] | None,
+    hessian: npt.NDArray[np.float64] | None,
+) -> None: ...
+def pairwise(
+    y: npt.NDArray[np.float64],
+    score: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64] | None,
+    loss: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float64] | None,
+    hessian: npt.NDArray[np.float64] | None,
+) -> None: ...
+def xendcg(
+    y: npt.NDArray[np.float64],
+    score: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64] | None,
+    loss: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float64] | None,
+    hessian: npt.NDArray[np.float64] | None,
+) -> None: ...

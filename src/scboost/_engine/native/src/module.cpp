@@ -341,12 +341,14 @@ nb::object predict(const scb::Forest& forest, const scb::Samples& X, const std::
 }  // namespace
 
 void bind_joint_leaves(nb::module_& m);
+void bind_ranking(nb::module_& m);
 void bind_rounds(nb::module_& m);
 
 NB_MODULE(_native, m) {
   m.doc() = "Compiled kernels of scboost.";
   nb::set_leak_warnings(false);  // of objects that are alive when Python ends
   bind_joint_leaves(m);
+  bind_ranking(m);
   bind_rounds(m);
 
   nb::class_<scb::Pool>(m, "Pool").def(nb::init<int>(), "n_threads"_a).def_prop_ro("n_threads", &scb::Pool::n_threads);
