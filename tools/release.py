@@ -25,6 +25,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import recipe
+
 ROOT = Path(__file__).parents[1]
 FROZEN = ROOT / "src" / "scboost" / "frozen_defaults.json"
 GOLDEN = ROOT / "tests" / "golden"
@@ -264,7 +266,7 @@ def check(*, skip_install: bool) -> None:
             sdist, wheel = build(tree, folder)
             return f"sdist and wheel built twice with the same bytes: {sdist.name}, {wheel.name}"
 
-        steps: list[Callable[[], str | list[str]]] = [check_versions, check_links, built]
+        steps: list[Callable[[], str | list[str]]] = [check_versions, recipe.check, check_links, built]
         if not skip_install:
             steps.append(lambda: check_installed(tree, folder, wheel.parent))
             steps.append(lambda: check_artifacts(sdist, wheel, folder))
