@@ -92,6 +92,14 @@ def empty_environment(folder):
     return python, [*pip, "install", "--quiet", "--no-compile"]
 
 
+def test_the_wheel_for_later_versions_of_python_has_the_stable_abi():
+    """nanobind builds for one version, without a word, unless CMake looks for the module of the stable ABI."""
+    assert 'wheel.py-api = "cp312"' in (ROOT / "pyproject.toml").read_text()
+    cmake = (ROOT / "CMakeLists.txt").read_text()
+    assert re.search(r"^find_package\(Python .*Development\.SABIModule", cmake, re.MULTILINE)
+    assert re.search(r"^nanobind_add_module\(_native STABLE_ABI", cmake, re.MULTILINE)
+
+
 @pytest.mark.slow
 def test_the_wheel_needs_neither_a_compiler_nor_xgboost(built, tmp_path):
     if "-none-any" in built[1].name:
