@@ -164,6 +164,9 @@ def test_the_version_matrix_tests_the_lowest_versions_of_pyproject():
     one = next(environment for environment in others if environment.name == "scikit-learn-lowest")
     assert [pin for pin in compat.pins(one) if "==" in pin] == ["scikit-learn==1.6"]
     assert all((ROOT / name).is_file() for name in compat.FAST)
+    newer = {environment.name: environment.python for environment in compat.environments("3.14")}
+    assert newer["newest"] == "3.14"
+    assert newer["xgboost-lowest"] == newer["scikit-learn-lowest"] == newer["python-3.13"] == "3.13"
 
 
 def test_the_versions_of_xgboost_are_those_that_the_library_takes():
