@@ -40,9 +40,9 @@ test-dist: $(VENV)/.dev
 
 # A rehearsal of the release: sdist and wheel built twice and compared, checked, installed from a folder into empty
 # environments; README, tutorial, command line and fast tests against the installed library; links, versions, changelog,
-# golden files; SBOM and licences in dist/. Needs a package index. `python tools/release.py prepare 0.2.0` comes first.
+# golden files, conda recipe; SBOM and licences in dist/. Needs a package index. `python tools/release.py prepare 0.2.0` comes first.
 release-check: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet 'build>=1.2.2' 'check-wheel-contents>=0.6' 'cyclonedx-bom>=5' 'twine>=6'
+	$(BIN)/python -m pip install --quiet 'build>=1.2.2' 'check-wheel-contents>=0.6' 'cyclonedx-bom>=5' 'py-rattler-build>=0.70' 'twine>=6'
 	$(BIN)/python tools/release.py check
 
 # The report in a real browser. Installs Debian's Chromium where there is none, which needs root.

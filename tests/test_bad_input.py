@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import GroupKFold
 
 from data_makers import FAST, real_target, three_classes, two_classes
 from scboost import load_model
@@ -14,6 +15,7 @@ X, y = real_target()
 X2, y2 = two_classes(d=4)
 X3, y3 = three_classes(d=4)
 COUNTS = np.round(np.exp(y))
+DAYS = np.datetime64("2026-01-01") + np.arange(300)
 FOLDS = {"weighting": "nonnegative", "weighting_data": "out_of_fold"}
 
 
@@ -77,6 +79,21 @@ CASES = {
     "texts as numbers": regressor(["y", "numbers", "regression"], given={"y": np.where(y > 0, "high", "low")}),
     "numbers too large": regressor(["y spans", "rescale"], given={"y": 1e20 * y}),
     "numbers too small": regressor(["y spans", "rescale"], given={"y": 1e-20 * y}),
+    "masked y": regressor(["y is a masked array"], given={"y": np.ma.masked_array(y, y > 1)}),
+    "two masked targets": regressor(["y is a masked array"], given={"y": np.ma.masked_array([y, y], [y > 1, y > 1]).T}),
+    "masked weights": regressor(
+        ["sample_weight is a masked array"], given={"sample_weight": np.ma.masked_array(np.arange(300), y > 1)}
+    ),
+    "masked y_val": regressor(["y_val is a masked array"], given={"X_val": X, "y_val": np.ma.masked_array(y, y > 1)}),
+    "masked labels": classifier(["y is a masked array"], given={"y": np.ma.masked_array(y2, y2 > 0)}),
+    "masked groups": regressor(
+        ["groups is a masked array"], given={"groups": np.ma.masked_array(COUNTS, y > 1)}, **FOLDS, cv=GroupKFold(3)
+    ),
+    "dates as y": regressor(["y", "datetime64[D]", "days since"], given={"y": DAYS}),
+    "durations as y": regressor(["y", "timedelta64", "numbers"], given={"y": DAYS - DAYS[0]}),
+    "dates as y_val": regressor(["y_val", "datetime64[D]"], given={"X_val": X, "y_val": DAYS}),
+    "labels with NaT": classifier(["y contains NaT"], given={"y": np.where(y > 0, DAYS, np.datetime64("NaT", "D"))}),
+    "dates as weights": regressor(["sample_weight", "datetime64[D]"], given={"sample_weight": DAYS}),
     "NaN in y": regressor(["y", "NaN"], given={"y": np.where(y > 1, np.nan, y)}),
     "inf in y": regressor(["y", "infinity"], given={"y": np.where(y > 1, np.inf, y)}),
     "NaN in y_val": regressor(["y_val", "NaN"], given={"X_val": X, "y_val": np.where(y > 1, np.nan, y)}),

@@ -92,6 +92,14 @@ def empty_environment(folder):
     return python, [*pip, "install", "--quiet", "--no-compile"]
 
 
+def test_the_wheel_for_later_versions_of_python_has_the_stable_abi():
+    """nanobind builds for one version, without a word, unless CMake looks for the module of the stable ABI."""
+    assert 'wheel.py-api = "cp312"' in (ROOT / "pyproject.toml").read_text()
+    cmake = (ROOT / "CMakeLists.txt").read_text()
+    assert re.search(r"^find_package\(Python .*Development\.SABIModule", cmake, re.MULTILINE)
+    assert re.search(r"^nanobind_add_module\(_native STABLE_ABI", cmake, re.MULTILINE)
+
+
 @pytest.mark.slow
 def test_the_wheel_needs_neither_a_compiler_nor_xgboost(built, tmp_path):
     if "-none-any" in built[1].name:
@@ -156,6 +164,9 @@ def test_the_version_matrix_tests_the_lowest_versions_of_pyproject():
     one = next(environment for environment in others if environment.name == "scikit-learn-lowest")
     assert [pin for pin in compat.pins(one) if "==" in pin] == ["scikit-learn==1.6"]
     assert all((ROOT / name).is_file() for name in compat.FAST)
+    newer = {environment.name: environment.python for environment in compat.environments("3.14")}
+    assert newer["newest"] == "3.14"
+    assert newer["xgboost-lowest"] == newer["scikit-learn-lowest"] == newer["python-3.13"] == "3.13"
 
 
 def test_the_versions_of_xgboost_are_those_that_the_library_takes():

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import recipe
 import release
 import scboost
 from scboost import SCBoostClassifier, SCBoostRegressor, defaults
@@ -96,8 +97,35 @@ def test_hosted_workflows_and_templates_are_valid_and_call_commands_that_exist()
 def test_the_conda_recipe_has_the_dependencies_of_the_package():
     yaml = pytest.importorskip("yaml")
     tomllib = pytest.importorskip("tomllib")
-    recipe = yaml.safe_load((release.ROOT / "recipe" / "recipe.yaml").read_text())
+    given = yaml.safe_load((release.ROOT / "recipe" / "recipe.yaml").read_text())
     project = tomllib.loads((release.ROOT / "pyproject.toml").read_text())["project"]
-    needed = {requirement.replace(" ", "") for requirement in recipe["requirements"]["run"]} - {"python"}
+    needed = {requirement.replace(" ", "") for requirement in given["requirements"]["run"]} - {"python"}
     assert needed == {requirement.replace(" ", "") for requirement in project["dependencies"]}
-    assert recipe["about"]["license"] == project["license"]
+    assert given["about"]["license"] == project["license"]
+
+
+MISTAKES = {
+    "unknown field": ("  summary:", "  sumary:"),
+    "licence": ("license: BSD-3-Clause", "license: BSD3"),
+    "version range": ("numpy >=1.26", "numpy >=>1.26"),
+    "undefined variable": ("version: ${{ version }}", "version: ${{ versoin }}"),
+    "hash": ("sha256: 0", "sha256: z"),
+    "unknown function": ('compiler("cxx")', 'compilr("cxx")'),
+    "other version": ('version: "0.2.0"', 'version: "0.1.9"'),
+}
+
+
+def test_rattler_build_reads_the_conda_recipe():
+    pytest.importorskip("rattler_build", reason="make release-check installs it")
+    assert "5 platforms, 5 Pythons" in recipe.check()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_in_the_conda_recipe_are_found(mistake, tmp_path):
+    pytest.importorskip("rattler_build", reason="make release-check installs it")
+    right, wrong = MISTAKES[mistake]
+    text = recipe.RECIPE.read_text()
+    assert right in text
+    (tmp_path / "recipe.yaml").write_text(text.replace(right, wrong, 1))
+    with pytest.raises(SystemExit, match=r"recipe\.yaml"):
+        recipe.check(tmp_path / "recipe.yaml")

@@ -115,7 +115,7 @@ def test_intervals_cover_and_follow_the_noise(fitted):
     assert (bounds[:, 1, 1] < bounds[:, 2, 1]).all()
 
 
-@pytest.mark.parametrize("coverage", [0, 1, -0.9, 90, [], [0.9, 2], True, "0.9"])
+@pytest.mark.parametrize("coverage", [0, 1, -0.9, 90, [], [0.9, 2], True, "0.9", None])
 def test_coverage_is_checked(fitted, coverage):
     with pytest.raises(ValueError, match="coverage="):
         fitted.predict_interval(np.zeros((1, 3)), coverage)

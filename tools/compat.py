@@ -85,19 +85,18 @@ def environments(newest_python: str, *, full: bool = False) -> list[Environment]
         Environment("newest", newest_python, tests="all" if full else "fast"),
     ]
     pythons = [Environment(f"python-{version}", version) for version in PYTHONS if version != newest_python]
+    held_back = min(newest_python, "3.13")  # the last for which NumPy 2.2 and SciPy 1.15 were built
     # An old library with new ones around it; Python 3.12 is the last for which NumPy 1.26 and pandas 2.2.0 were built.
     single = [
         # XGBoost 3.1 itself reads no categorical columns of pandas 3 and saves no wrapper under scikit-learn 1.8.
         Environment(
             "xgboost-lowest",
-            newest_python,
+            held_back,
             frozenset({"xgboost-cpu", "xgboost"}),
             limits=("pandas<3", "scikit-learn<1.8", "numpy<2.3", "scipy<1.16"),
         ),
         # scikit-learn 1.6 uses what later versions of SciPy and NumPy have taken away.
-        Environment(
-            "scikit-learn-lowest", newest_python, frozenset({"scikit-learn"}), limits=("numpy<2.3", "scipy<1.16")
-        ),
+        Environment("scikit-learn-lowest", held_back, frozenset({"scikit-learn"}), limits=("numpy<2.3", "scipy<1.16")),
         # The newest pyarrow needs NumPy 2, which its metadata does not say.
         Environment("numpy-lowest", "3.12", frozenset({"numpy", "pyarrow"})),
         Environment("tables-lowest", "3.12", frozenset({"pandas", "polars", "pyarrow"})),

@@ -77,9 +77,18 @@ def required_by(name: str) -> set[str]:
     return {name}.union(*(required_by(other) for other in direct))
 
 
+def check_abi() -> None:
+    """Check that a wheel for several versions of Python has kernels that all of them find."""
+    files = importlib.metadata.files("scboost") or []
+    tags = "".join(file.read_text() for file in files if file.name == "WHEEL")
+    kernels = [file.name for file in files if file.name.startswith("_native.") and file.suffix in {".so", ".pyd"}]
+    assert "-abi3-" not in tags or kernels in (["_native.abi3.so"], ["_native.pyd"]), kernels
+
+
 def main() -> None:
     """Run the checks."""
-    assert is_available(), "the wheel has no compiled kernels"
+    check_abi()
+    assert is_available(), "the wheel has no compiled kernels for this version of Python"
     assert importlib.metadata.version("scboost") == scboost.__version__
     with tempfile.TemporaryDirectory() as folder:
         check_models(Path(folder))

@@ -25,6 +25,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import recipe
+
 ROOT = Path(__file__).parents[1]
 FROZEN = ROOT / "src" / "scboost" / "frozen_defaults.json"
 GOLDEN = ROOT / "tests" / "golden"
@@ -214,6 +216,33 @@ def check_installed(tree: Path, folder: Path, links: Path) -> list[str]:
     return facts
 
 
+def check_other_pythons(tree: Path, folder: Path) -> str:
+    """Run the checks of an installed wheel on the other versions of Python found here; from 3.12 on, on one wheel."""
+    from compat import PYTHONS, interpreter  # needs Python 3.11
+
+    wheels = folder / "others"
+    tested, missing = [], []
+    for version in PYTHONS:
+        python = interpreter(version)
+        if python is None:
+            missing.append(version)
+            continue
+        if version in {"3.10", "3.11", "3.12"}:
+            wheel = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(tree)]
+            run(wheel, variables=EPOCH)
+        elif "3.12" not in tested:
+            missing.append(f"{version} (its wheel is built with 3.12)")
+            continue
+        own = folder / f"python-{version}"
+        run([python, "-m", "venv", str(own)])
+        installed = str(own / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+        pip = [installed, "-m", "pip", "install", "--quiet", "--only-binary", "scboost", "--pre"]
+        run([*pip, "--find-links", str(wheels), "scboost"])
+        outside(installed, str(tree / "tools" / "installed_wheel.py"), cwd=folder)
+        tested.append(version)
+    return f"wheels on Python {', '.join(tested)}" + (f"; not found: {', '.join(missing)}" if missing else "")
+
+
 def check_artifacts(sdist: Path, wheel: Path, folder: Path) -> list[str]:
     """Check metadata and contents of the artifacts, and write the SBOM and the list of licences."""
     run([sys.executable, "-m", "twine", "check", "--strict", str(sdist), str(wheel)])
@@ -264,10 +293,11 @@ def check(*, skip_install: bool) -> None:
             sdist, wheel = build(tree, folder)
             return f"sdist and wheel built twice with the same bytes: {sdist.name}, {wheel.name}"
 
-        steps: list[Callable[[], str | list[str]]] = [check_versions, check_links, built]
+        steps: list[Callable[[], str | list[str]]] = [check_versions, recipe.check, check_links, built]
         if not skip_install:
             steps.append(lambda: check_installed(tree, folder, wheel.parent))
             steps.append(lambda: check_artifacts(sdist, wheel, folder))
+            steps.append(lambda: check_other_pythons(tree, folder))
         for step in steps:
             facts = step()
             print(*(f"ok  {fact}" for fact in ([facts] if isinstance(facts, str) else facts)), sep="\n", flush=True)

@@ -1,11 +1,17 @@
 """Every committed result names the command of this repository that makes it, and something quotes it."""
 
+import io
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+import command_line
+import distributed_page
+import reliability_page
+from scboost_lab import benchmarks, default_page, guide, pruning, reproduction_page, speed, writeup
 from scboost_lab.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -42,3 +48,43 @@ def test_every_command_of_the_lab_is_a_module_with_arguments_and_main():
         text = (folder / f"{name}.py").read_text(encoding="utf-8")
         assert re.search(r"^def arguments\(", text, re.MULTILINE), name
         assert re.search(r"^def main\(", text, re.MULTILINE), name
+
+
+def pages():
+    """Make every generated document; the results are read on the way."""
+    results = ROOT / "results"
+    default_page.page_text(results / "default")
+    pruning.page_text(results / "pruning.csv")
+    reproduction_page.page_text(results / "reproduction")
+    speed.page_text(results / "speed")
+    benchmarks.page_text(results)
+    writeup.page_text(results)
+    for name in guide.PAGES:
+        guide.update((ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), name, results)
+    reliability_page.page()
+    distributed_page.page()
+    command_line._memory()
+
+
+def test_every_file_is_quoted_by_a_generated_document_or_by_name(monkeypatch):
+    opened = set()
+
+    def spy(name):
+        real = getattr(io, name)
+
+        def read(file, *args, **kwargs):
+            opened.add(os.fspath(file) if isinstance(file, str | os.PathLike) else "")
+            return real(file, *args, **kwargs)
+
+        return read
+
+    monkeypatch.setattr(io, "open", spy("open"))
+    monkeypatch.setattr("builtins.open", io.open)
+    pages()
+    read = {Path(path).resolve() for path in opened if path}
+    quoting = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.py"), ROOT / "CONTRIBUTING.md"]
+    text = "".join(path.read_text(encoding="utf-8") for path in quoting)
+    for path in FILES:
+        same = {path, path.with_suffix(".csv"), path.with_suffix(".json")}
+        named = any(each.relative_to(ROOT).as_posix() in text for each in same)
+        assert same & read or named, f"nothing quotes {path.relative_to(ROOT)}: delete it, and what makes it"

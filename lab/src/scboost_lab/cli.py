@@ -16,7 +16,6 @@ COMMANDS = {
     "reproduce": "run the paper's tables and figures",
     "pruning": "measure redundancy and pruning on real data",
     "default_study": "compare the default with other libraries at their defaults",
-    "candidate_study": "measure shapes and sizes of trees that cross-validation may select",
     "category_study": "compare ways to split features with many categories",
     "compress_study": "compare compressed models with their teachers and with short boosted models",
     "survival_study": "compare survival models with other libraries",

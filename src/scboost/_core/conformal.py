@@ -232,7 +232,7 @@ class Intervals:
 
 def checked_coverage(coverage: float | Sequence[float]) -> list[float]:
     """Return the requested coverages, each in (0, 1)."""
-    given: list[float] = [coverage] if isinstance(coverage, int | float) else list(coverage)
+    given: list[float] = [coverage] if not isinstance(coverage, Sequence | np.ndarray) else list(coverage)
     if not given or not all(isinstance(c, Real) and not isinstance(c, bool) and 0 < c < 1 for c in given):
         raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1, such as 0.9, or a list of these.")
     return [float(c) for c in given]

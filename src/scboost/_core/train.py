@@ -366,7 +366,10 @@ def _warn_if_diverged(training: Training, observer: Observer) -> None:
     message = ""
     rate = training.settings.eta
     if training.ensemble.n_rounds == 0 and training.stop.reason is StopReason.NO_SPLIT:
-        message = f"The model has no trees and predicts a constant: {training.stop.message}."
+        message = (
+            f"The model has no trees and predicts a constant: {training.stop.message}. A leaf needs a sum of Hessians "
+            'times sample weights of at least min_child_weight; "auto" adapts to the scale of the weights.'
+        )
     elif training.stop.diverged:
         message = (
             f"The fit diverged after {training.ensemble.n_rounds} rounds, which are kept: {training.stop.message}; use "

@@ -27,6 +27,13 @@ def check_size(matrix: Any, name: str = "X") -> None:
         )
 
 
+def refuse_masked(**given: ArrayLike | None) -> None:
+    """Reject masked arrays, whose masks NumPy's conversions would drop; the names are those of the arguments."""
+    for name, values in given.items():
+        if isinstance(values, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, whose mask would be ignored; remove the masked samples first.")
+
+
 def target_vector(y: ArrayLike | None, X: Any, name: str = "y") -> npt.NDArray[Any]:
     """Return a one-dimensional target of the length of X, without missing values."""
     if y is None:
@@ -44,6 +51,8 @@ def target_vector(y: ArrayLike | None, X: Any, name: str = "y") -> npt.NDArray[A
         raise ValueError(f"{name} has {len(y)} entries but X has {X.shape[0]} samples.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity; every sample needs a finite target.")
+    if y.dtype.kind in "mM" and np.isnat(y).any():
+        raise ValueError(f"Input {name} contains NaT; every sample needs a target.")
     if y.dtype.kind == "O" and any(is_missing(v) for v in y):
         raise ValueError(f"Input {name} contains NaN or None; every sample needs a label.")
     return np.asarray(y)

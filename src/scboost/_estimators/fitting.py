@@ -29,7 +29,7 @@ from scboost._data.encoder import Encoder, InputRules
 from scboost._data.folds import class_counts
 from scboost._data.identifiers import warn_of_identifiers
 from scboost._data.samples import Samples
-from scboost._data.validation import check_size, target_vector
+from scboost._data.validation import check_size, refuse_masked, target_vector
 from scboost._engine.factory import engine_name
 from scboost._engine.interface import EngineName, Regressor
 from scboost._estimators.callbacks import RoundObserver, Tasks
@@ -87,6 +87,13 @@ class FitArguments:
 
     def without_weightless(self, communicator: Communicator) -> FitArguments:
         """Leave out samples of weight 0."""
+        refuse_masked(
+            y=self.y,
+            sample_weight=self.sample_weight,
+            y_val=self.y_val,
+            sample_weight_val=self.sample_weight_val,
+            groups=self.groups,
+        )
         X, y, weight, groups, positions = without_weightless(
             self.X, self.y, self.sample_weight, self.groups, communicator
         )

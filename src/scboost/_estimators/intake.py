@@ -78,6 +78,11 @@ def learn_features(
 
 def numbers(y: npt.NDArray[Any], name: str) -> FloatArray:
     """Return a target as numbers, or raise ValueError."""
+    if y.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} must be numbers for regression, got dtype {y.dtype}; convert it first, such as to days since a "
+            "fixed date, so that the unit of the predictions is known."
+        )
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -123,6 +128,8 @@ def make_samples(
         return Samples(X, y, None)
     if communicator.size > 1 and not len(y):  # other workers may have samples
         return Samples(X, y, np.zeros(0))
+    if (dtype := np.asarray(sample_weight).dtype).kind in "mM":
+        raise ValueError(f"{name} must be numbers, got dtype {dtype}.")
     weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
     if communicator.size > 1 and not weight.any():  # other workers may have samples with weight
         return Samples(X, y, weight).take(np.flatnonzero(weight))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scboost._arrays import ArrayLike
-from scboost._data.validation import target_vector
+from scboost._data.validation import refuse_masked, target_vector
 from scboost._estimators.intake import make_samples, numbers, without_weightless
 from scboost._model.fitted import FittedModel
 from scboost._runtime.communicator import SINGLE_PROCESS
@@ -20,6 +20,7 @@ def calibrate(
         raise ValueError(
             f"calibrate is for regression and classification, got a model for the task {model.loss.task!r}."
         )
+    refuse_masked(y=y, sample_weight=sample_weight)
     X, y, sample_weight, *_ = without_weightless(X, y, sample_weight, None, SINGLE_PROCESS)
     raw = model.raw_scores(X, n_threads)
     values = target_vector(y, raw.T)
