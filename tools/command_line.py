@@ -23,44 +23,68 @@ MEMORY = ROOT / "results" / "cli_memory.json"
 _HEAD = """\
 # The command line
 
-`pip install 'scboost[cpu,cli]'` installs the command `scboost`; `python -m scboost` is the same.
+`pip install 'scboost[cpu,cli]'` installs the command `scboost`; `python -m scboost` is the same. `scboost COMMAND --help` lists the
+arguments of a command, with examples.
+
+## A session
+
+Train on a table, evaluate on held-out rows, predict, compress, export. The data are the breast cancer table that comes with scikit-learn,
+the last 169 rows held out.
+
+"""
+
+_REFERENCE = """\
+## Commands
 
 ```
 scboost train    DATA --target COLUMN -o MODEL [--task TASK] [--valid DATA] [--param NAME=VALUE ...]
 scboost predict  MODEL DATA -o FILE [--proba] [--interval COVERAGE] [--keep COLUMN ...]
 scboost evaluate MODEL DATA [--target COLUMN] [--weight COLUMN] [--json]
-scboost prune    MODEL DATA --max-trees N -o MODEL
 scboost compress MODEL DATA [--max-trees N] [--max-bytes N] [--certify DATA] -o MODEL
+scboost prune    MODEL DATA --max-trees N -o MODEL
 scboost report   MODEL DATA [--target COLUMN] [--train DATA] -o REPORT.html
 scboost export   MODEL --to c|js|sql|onnx|treelite -o FILE
 scboost check    FILE ...
 ```
 
-`scboost COMMAND --help` lists all arguments, with examples.
+- **Parameters.** `--param` passes any parameter of the estimators: `--param max_depth=4 --param preset=best`. `--threads` sets the number
+  of threads.
+- **Target.** `evaluate`, `prune` and `report` use the target column of the training table, unless `--target` names another.
+- **Scores.** `train` ends with the selected settings and the loss on the validation set (`--valid`) or in cross-validation, next to that
+  of a constant prediction.
+- **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit code is 0 on success,
+  1 on failure, 2 for wrong arguments, 130 after an interrupt.
+- **Outputs** are checked before the work starts, never replace an input, and appear only when they are complete.
 
-- **Tables.** CSV and TSV (also compressed: `.gz`, `.bz2`, `.zst`, `.lz4`), Parquet (`.parquet`, `.pq`), Arrow and
-  Feather (`.feather`, `.arrow`, `.ipc`). `--sep`, `--decimal` and `--encoding` describe other text files, `--missing`
-  what else is a missing value. A model file is one of [save_model](saving.md), `.json` or `.ubj`.
-- **Features.** All columns but the target are features, unless `--ignore` names them. Strings are categorical, also
-  `true` and `false`; numbers are numeric. [Dates](guide/dates.md) are expanded: those of Parquet and Arrow files, and
-  text columns of ISO dates (`2024-12-31`, also with a time of day, `2024-12-31T23:59:00` or `...Z`). The kinds are
-  printed; `--categorical` and `--numeric` override them.
-  `predict` and `evaluate` find columns by name, in any order, and take the kinds from the model. Empty fields, `NA`
-  and `NaN` are missing values. Categories that were not seen in training count as missing, and a warning states their
-  share. `train` warns about columns that are constant, look like IDs or row numbers, or are nearly numeric.
-- **Tasks.** Classification or regression follows from the target unless `--task` is given; the [table below](#tasks)
-  lists the others.
-- **Parameters.** `--param` takes those of the estimators: `--param max_depth=4 --param preset=best`. `--threads` sets
-  the number of threads.
-- **Target.** `evaluate`, `prune` and `report` use the target column of the training table, unless `--target` names
-  another.
-- **Scores.** `train` ends with the selected settings and the loss on the validation set (`--valid`) or in
-  cross-validation, beside that of a constant prediction.
-- **Errors** name the file, the column and the row; in text files the header is row 1, as in a spreadsheet. The exit
-  code is 0 on success, 1 on failure, 2 for wrong arguments, 130 after an interrupt. Outputs are checked before the
-  work starts, never replace an input, and appear only when they are complete.
+## Tables
+
+| format | file names |
+|---|---|
+| text | `.csv`, `.tsv`, also compressed (`.gz`, `.bz2`, `.zst`, `.lz4`) |
+| Parquet | `.parquet`, `.pq` |
+| Arrow, Feather | `.arrow`, `.ipc`, `.feather` |
+| models | `.json`, `.ubj`, as written by [save_model](saving.md) |
+
+The separator of a text file is detected in its header (`,`, `;`, tab or `|`). Other conventions are given by options:
+
+```
+scboost train customers.csv --target churn -o model.ubj --encoding latin1 --decimal , --missing unknown --ignore customer_id
+```
+
+- **Features** are all columns except the target and those that `--ignore` names. Numbers are numeric; strings, including `true` and
+  `false`, are categorical. `train` prints the type of each feature; `--categorical` and `--numeric` override it.
+- **Dates** are expanded ([which features](guide/dates.md)): date columns of Parquet and Arrow files, and text columns of ISO dates such as
+  `2024-12-31`, `2024-12-31T23:59:00` or `2024-12-31T23:59:00Z`.
+- **Missing values** are empty fields, `NA`, `NaN` and the values of `--missing`.
+- **Warnings.** `train` warns about columns that are constant, look like IDs or row numbers, are numeric except for a few values, or use a
+  decimal comma, and names the option that helps.
+- **New data.** `predict` and `evaluate` find columns by name, in any order, and take the types from the model. Categories that did not
+  occur in training are treated as missing; a warning states their share.
 
 ## Tasks
+
+Classification or regression follows from the target: classification if it contains strings or at most 20 distinct integers. `--task`
+overrides it.
 
 | task | options of `train` | options of `predict` | scores of `evaluate` |
 |---|---|---|---|
@@ -78,26 +102,24 @@ scboost predict survival.json new.csv --time 30 --time 365 --quantile 0.5 -o pre
 scboost train demand.csv --target units --distribution negative_binomial -o demand.json
 ```
 
-The event column holds 1 or true for an observed event and 0 or false for a censored time. Several targets are values,
-or labels 0 and 1; a target may be missing in some rows. The model file keeps the names of these columns, so `evaluate`
-needs no further options. Predictions of a ranking are scores to sort the rows of a query by; those of a survival model
-are hazard ratios, or times with `--param loss=aft`. `report` supports all tasks with one target; `compress`
-classification, regression, rankings and survival models; `prune` classification and regression.
-
-## A session
-
-The data are the breast cancer table that comes with scikit-learn, the last 169 rows held out.
-
+- **Event column**: 1 or true for an observed event, 0 or false for a censored time.
+- **Several targets** are numbers, or labels 0 and 1. A target may be missing in some rows.
+- **Column names** of target, event and query are stored in the model file, so `evaluate` needs no further options.
+- **Predictions** of a ranking are scores that order the rows of a query; those of a survival model are hazard ratios, or times with
+  `--param loss=aft`.
+- **Other commands**: `report` supports all tasks with one target; `compress` supports classification, regression, rankings and survival
+  models; `prune` supports classification and regression.
 """
 
 _SESSION = (
-    "scboost train train.csv --target malignant -o model.json --quiet --param random_state=0",
+    "scboost train train.csv --target malignant -o model.json --param random_state=0",
     "scboost evaluate model.json test.csv",
     "scboost predict model.json test.csv -o predicted.csv --proba",
     "head -n 3 predicted.csv",
-    "scboost prune model.json test.csv --max-trees 20 -o small.json",
+    "scboost compress model.json train.csv --certify test.csv --max-trees 20 -o small.json",
+    "scboost evaluate small.json test.csv",
+    "scboost report small.json test.csv -o report.html",
     "scboost export small.json --to sql --table patients --keep id -o small.sql",
-    "scboost export small.json --to c -o small.h",
     """python -c "import pandas, xgboost
 rows = xgboost.DMatrix(pandas.read_csv('test.csv').drop(columns='malignant'))
 print(xgboost.Booster(model_file='model.json').predict(rows)[:2].tolist())\"""",
@@ -136,7 +158,7 @@ def page() -> str:
         finally:
             os.chdir(before)
     last = "The last command is plain XGBoost, which reads the same file."
-    return f"{_HEAD}```\n{''.join(parts)}```\n\n{last}\n\n{_memory()}"
+    return f"{_HEAD}```\n{''.join(parts)}```\n\n{last}\n\n{_REFERENCE}\n{_memory()}"
 
 
 def _memory() -> str:
