@@ -71,6 +71,8 @@ def test_results_of_another_version_make_another_document(name, tmp_path):
 
 def test_the_page_of_benchmarks_is_made_from_the_committed_results(tmp_path):
     assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == benchmarks.page_text(ROOT / "results")
+    compression = (ROOT / "docs" / "compression.md").read_text(encoding="utf-8")
+    assert compression == benchmarks.compression_text(ROOT / "results")
     benchmarks.draw(ROOT / "results", tmp_path / "chart.svg")
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").count("SCBoost best") == 1
 
