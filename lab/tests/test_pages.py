@@ -87,6 +87,8 @@ def test_the_readmes_table_is_that_of_the_results():
     text = (ROOT / "README.md").read_text()
     assert readme.update(text, ROOT / "results" / "default") == text
     assert readme.update_speed(text, ROOT / "results" / "speed") == text
+    example = "```python\nprint(1 + 1)\n```\n\n```text\nold\n```\n\n```text\nother\n```\n"
+    assert readme.run_example(example) == example.replace("old", "2")
     with pytest.raises(ValueError, match="headline: begin"):
         readme.update("nothing", ROOT / "results" / "default")
 
