@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.intersphinx",
     "mathml",
     "myst_nb",
+    "notebooks",
     "numpydoc",
     "parameter_groups",
     "sphinx_copybutton",
