@@ -118,6 +118,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "backreferences_dir": "gallery/backreferences",  # "Examples using ..." on the pages of the API
     "doc_module": ("scboost",),
 }
