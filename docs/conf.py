@@ -23,7 +23,9 @@ extensions = [
     "sphinx.ext.intersphinx",
     "mathml",
     "myst_nb",
+    "notebooks",
     "numpydoc",
+    "parameter_groups",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -40,6 +42,7 @@ html_js_files = ["site.js"]
 html_theme_options = {
     "github_url": "https://github.com/scboost/scboost",
     "header_links_before_dropdown": 8,
+    "navbar_align": "left",
     "navbar_persistent": ["search-button"],
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "switcher": {
@@ -67,7 +70,7 @@ numpydoc_show_inherited_class_members = {
 }
 
 # Markdown pages. Pages with `file_format: mystnb` are executed, each in an empty folder of its own.
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
@@ -115,6 +118,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "backreferences_dir": "gallery/backreferences",  # "Examples using ..." on the pages of the API
     "doc_module": ("scboost",),
 }

@@ -17,7 +17,8 @@ from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss, root_me
 import command_line
 from scboost import SCBoostClassifier, SCBoostRegressor, compress, export_c, export_js, export_sql, load_model, report
 from scboost.cli import COMMANDS, main, make_parser, tables
-from scboost.cli.tables import DataError, Kinds, Source
+from scboost.cli.tables import Kinds, Source
+from scboost.cli.text import DataError
 
 N_ROUNDS = ["--param", "n_estimators=8", "--param", "random_state=0", "--param", "n_jobs=1", "--quiet"]
 
@@ -190,6 +191,7 @@ def test_compress_command_writes_the_result_of_compress(folder, capsys):
         random_state=0,
     )
     assert str(expected.certificate) in shown
+    assert main(["evaluate", "small.json", "test.csv"]) == 0  # the file knows the target, as that of `train` does
     found = load_model("small.json")
     assert found.n_estimators_ == 3
     assert np.array_equal(found.predict_proba(test[columns]), expected.model.predict_proba(test[columns]))
@@ -232,7 +234,8 @@ def test_errors_exit_with_one_and_a_message(folder, capsys):
     assert "there is no column 'nothing'; the columns are 'age', 'colour'" in error(
         "train", "train.csv", "--target", "nothing", "-o", "m.json"
     )
-    assert "No such file" in error("predict", "model.json", "missing.csv", "-o", "out.csv")
+    assert "missing.csv: no such file" in error("predict", "model.json", "missing.csv", "-o", "out.csv")
+    assert "missing.json: no such file" in error("predict", "missing.json", "test.csv", "-o", "out.csv")
     assert "unknown file format" in error("predict", "model.json", "rows.xlsx", "-o", "out.csv")
     train("--ignore", "label", target="amount", out="r.json")
     assert "--proba needs a classifier" in error("predict", "r.json", "test.csv", "-o", "out.csv", "--proba")
@@ -299,7 +302,7 @@ def test_times_of_day_are_rejected_with_a_suggestion(folder, capsys):
 
 
 def test_wrong_arguments_exit_with_two_and_help_lists_the_commands(folder, capsys):
-    for argv in ([], ["dance"], ["train"]):
+    for argv in (["dance"], ["train"]):
         with pytest.raises(SystemExit) as caught:
             main(argv)
         assert caught.value.code == 2
@@ -518,16 +521,15 @@ def test_separator_decimal_point_and_encoding_can_be_given(folder, capsys):
     data = frame().assign(colour=lambda d: d["colour"].replace("green", "gr\u00fcn"))
     data.to_csv("german.csv", index=False, sep=";", decimal=",", encoding="latin1")
     data.to_csv("plain.csv", index=False)
-    assert "use --sep if the fields are not separated by ','" in failed(
-        capsys, "train", "german.csv", "--target", "label", "-o", "m.json", "--encoding", "latin1"
-    )
-    data.to_csv("semicolons.csv", index=False, sep=";")
-    assert "The fields seem to be separated by ';': use --sep ';'" in failed(
-        capsys, "train", "semicolons.csv", "--target", "label", "-o", "m.json"
-    )
-    assert "use --encoding" in failed(capsys, "train", "german.csv", "--target", "label", "-o", "m.json", "--sep", ";")
-    options = ["--sep", ";", "--decimal", ",", "--encoding", "latin1"]
+    for separator in ([], ["--sep", ";"]):
+        command = ["train", "german.csv", "--target", "label", "-o", "m.json", *separator]
+        assert "use --encoding if the file has another encoding" in failed(capsys, *command)
+    data.rename(columns={"colour": "f\u00e4rg"}).to_csv("header.csv", index=False, sep=";", encoding="latin1")
+    command = ["train", "header.csv", "--target", "label", "-o", "m.json"]
+    assert "header.csv: the text is not utf8; use --encoding" in failed(capsys, *command)
+    options = ["--decimal", ",", "--encoding", "latin1"]
     assert train("--ignore", "label", *options, data="german.csv", target="amount", out="german.json") == 0
+    assert "300 rows, fields separated by ';'; regression" in capsys.readouterr().out
     assert train("--ignore", "label", data="plain.csv", target="amount") == 0
     german, plain = load_model("german.json"), load_model("model.json")
     columns = ["age", "colour", "code"]
@@ -535,6 +537,34 @@ def test_separator_decimal_point_and_encoding_can_be_given(folder, capsys):
     assert "must be one ASCII character" in failed(capsys, "evaluate", "model.json", "plain.csv", "--sep", "ab")
     parquet.write_table(csv.read_csv("plain.csv"), "plain.parquet")
     assert "apply to text files" in failed(capsys, "evaluate", "model.json", "plain.parquet", "--sep", ";")
+
+
+def test_a_wrong_separator_is_named(folder, capsys):
+    frame().to_csv("plain.csv", index=False)
+    command = ["train", "plain.csv", "--target", "label", "-o", "m.json", "--sep", ";"]
+    assert "The fields seem to be separated by ',': use --sep ','" in failed(capsys, *command)
+
+
+def test_values_that_are_no_numbers_name_the_option_that_helps(folder, capsys):
+    data = frame()
+    data.to_csv("comma.csv", index=False, sep=";", decimal=",")
+    assert train("--ignore", "label", data="comma.csv", target="code") == 0
+    assert "column 'amount' has values such as" in (shown := capsys.readouterr().err)
+    assert "use --decimal ," in shown
+    numeric = ["--ignore", "label", "--numeric", "amount"]
+    command = ["train", "comma.csv", "--target", "code", "-o", "m.json", *numeric]
+    assert "use --decimal , if the comma is the decimal point" in failed(capsys, *command)
+    data.assign(amount=data["amount"].astype(str).where(data.index != 7, "unknown")).to_csv("odd.csv", index=False)
+    assert "row 9, column 'amount'" in (shown := failed(capsys, command[0], "odd.csv", *command[2:]))
+    assert "use --missing 'unknown' to read it as a missing value" in shown
+
+
+def test_an_unknown_command_names_the_closest_and_no_command_shows_help(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["trian", "data.csv"])
+    assert "there is no command 'trian'; did you mean 'train'?" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "train a model on a table" in capsys.readouterr().out
 
 
 def test_training_ends_with_settings_and_scores_against_a_constant_prediction(folder, capsys):

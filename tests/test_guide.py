@@ -41,7 +41,7 @@ def test_pages_show_output_and_a_picture(page):
     assert "plt.show()" in text if executed else "![" in text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
 def test_code_is_for_readers(page):
     for _, code in blocks(page):
         assert max(map(len, code.split("\n"))) <= 79

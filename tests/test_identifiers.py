@@ -1,4 +1,4 @@
-"""A fit warns of columns that look like identifiers, and of no others."""
+"""A fit warns of columns that look like identifiers, or are dates or numbers stored as strings, and of no others."""
 
 import warnings
 
@@ -62,6 +62,28 @@ def test_features_are_not_suspected(what):
         SCBoostRegressor(**FAST).fit(X, y)
     if what != "ordered":
         assert not list(suspicious_columns(pa.Table.from_pandas(X)))
+
+
+@pytest.mark.parametrize(
+    ("column", "fix"),
+    [
+        ([str(day.date()) for day in pd.date_range("2020-01-01", periods=N)], r"dates as strings.*pd\.to_datetime"),
+        ([f"{v:.3f}" for v in range(N - 1)] + ["unknown"], r"numbers as strings because of 'unknown'.*pd\.to_numeric"),
+    ],
+    ids=["dates", "numbers"],
+)
+def test_dates_and_numbers_as_strings_name_the_conversion(column, fix):
+    X, y = table(key=column)
+    with pytest.warns(IdentifierWarning, match=f"Column 'key' has {fix}") as caught:
+        SCBoostRegressor(**FAST).fit(X, y)
+    assert len(caught) == 1
+
+
+def test_codes_of_digits_stay_categories():
+    X, y = table(key=[f"{i % 40:05}" for i in range(N)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SCBoostRegressor(**FAST).fit(X, y)
 
 
 def test_small_tables_and_arrays_without_names_are_not_suspected():

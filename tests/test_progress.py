@@ -52,6 +52,15 @@ def test_progress_can_be_turned_on_and_off(capsys):
     assert shown(True, terminal=True, seconds=1.0, capsys=capsys).count("\n") == 1
 
 
+def test_progress_names_the_phase_and_shows_no_undefined_loss(capsys):
+    SCBoostClassifier(verbose=True, random_state=0, cv=2).fit(X, y)
+    shown = capsys.readouterr().err
+    assert "scboost: cross-validation" in shown
+    assert "scboost: final model" in shown
+    assert "validation loss" in shown
+    assert "nan" not in shown
+
+
 def test_the_parameter_takes_none_and_booleans(capsys):
     for verbose in (None, False, True):
         SCBoostClassifier(n_estimators=2, verbose=verbose).fit(X, y)

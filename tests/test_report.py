@@ -241,7 +241,7 @@ def test_findings_appear_for_bad_models_only():
     X, y, X_test, y_test = split(n=2400)
     good = scboost.SCBoostClassifier(n_estimators=30, learning_rate=0.1, random_state=0).fit(X, y)
     assert not titles(scboost.report(good, X_test, y_test)) & {
-        "Too few samples for the number of trees",
+        "Redundancy is uncertain",
         "Constant trees",
         "Overfitting",
         "Few samples",
@@ -250,7 +250,7 @@ def test_findings_appear_for_bad_models_only():
     bad = xgboost.XGBClassifier(n_estimators=100, learning_rate=0.5, n_jobs=1).fit(X[:300], noisy[:300])
     found = scboost.report(bad, X_test[:90], y_test[:90], X_train=X[:300], y_train=noisy[:300])
     assert {
-        "Too few samples for the number of trees",
+        "Redundancy is uncertain",
         "Few samples",
         "Gap to training scores",
     } <= titles(found)

@@ -82,12 +82,16 @@ def main() -> int:
     """Check all pages; return 1 if anything serious was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--axe", type=Path, default=ROOT / "build/axe/node_modules/axe-core/axe.min.js")
+    parser.add_argument("--all", action="store_true", help="all pages of the site, not only the main ones")
     arguments = parser.parse_args()
     axe = arguments.axe.read_text(encoding="utf-8")
+    pages = [SITE / f"{page}.html" for page in PAGES]
+    if arguments.all:
+        pages = [page for page in sorted(SITE.rglob("*.html")) if "_static" not in page.parts]
     failed = 0
     browser = start_browser()
     with tempfile.TemporaryDirectory() as folder:
-        urls = [write_report(Path(folder)).as_uri(), *((SITE / f"{page}.html").as_uri() for page in PAGES)]
+        urls = [write_report(Path(folder)).as_uri(), *(page.as_uri() for page in pages)]
         for url in urls:
             for width in WIDTHS:
                 for scheme in SCHEMES:

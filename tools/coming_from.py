@@ -5,6 +5,7 @@ The table is that of the error messages, :data:`scboost._core.foreign_arguments.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from scboost._core.foreign_arguments import FOREIGN, LIBRARIES, Foreign
@@ -19,11 +20,15 @@ table below.
 
 ```python
 # from xgboost import XGBClassifier
-# model = XGBClassifier(n_estimators=500, max_depth=6, early_stopping_rounds=50, random_state=0)
+# model = XGBClassifier(
+#     n_estimators=500, max_depth=6, early_stopping_rounds=50
+# )
 # model.fit(X, y, eval_set=[(X_val, y_val)])
 from scboost import SCBoostClassifier
 
-model = SCBoostClassifier(n_estimators=500, max_depth=6, early_stopping=True, n_iter_no_change=50, random_state=0)
+model = SCBoostClassifier(
+    n_estimators=500, max_depth=6, early_stopping=True, n_iter_no_change=50
+)
 model.fit(X, y, X_val=X_val, y_val=y_val)
 ```
 
@@ -47,14 +52,27 @@ Main differences:
 def page() -> str:
     """Return the text of the page."""
     lines = [
+        "{.stack}",
         "| argument | of | here |",
         "|---|---|---|",
         *(
-            f"| {', '.join(f'`{name}`' for name in foreign.names)} | {_libraries(foreign)} | {foreign.here} |"
+            f"| {', '.join(f'`{name}`' for name in foreign.names)} | {_libraries(foreign)} | {_advice(foreign)} |"
             for foreign in FOREIGN
         ),
     ]
     return _HEAD + "\n".join(lines) + "\n"
+
+
+def _advice(foreign: Foreign) -> str:
+    """Return the advice as a sentence, with names and values as code."""
+    text = re.sub(
+        r"[\w.]+=(?:'\w+'|\{[^}]*\}|\w+)|'\w+'|\b\w+=|\b[A-Za-z]+_\w+(?:\['\w+'\])?|\bSCBoost\w+",
+        r"`\g<0>`",
+        foreign.here,
+    )
+    text = re.sub(r"^use (\w+)(?=[ .,])", r"use `\1`", text)
+    text = re.sub(r"(?<=see )(subsample|exploration|engine|init)\b", r"`\1`", text)
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _libraries(foreign: Foreign) -> str:

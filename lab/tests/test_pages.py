@@ -71,6 +71,8 @@ def test_results_of_another_version_make_another_document(name, tmp_path):
 
 def test_the_page_of_benchmarks_is_made_from_the_committed_results(tmp_path):
     assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == benchmarks.page_text(ROOT / "results")
+    compression = (ROOT / "docs" / "compression.md").read_text(encoding="utf-8")
+    assert compression == benchmarks.compression_text(ROOT / "results")
     benchmarks.draw(ROOT / "results", tmp_path / "chart.svg")
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").count("SCBoost best") == 1
 
@@ -85,6 +87,8 @@ def test_the_readmes_table_is_that_of_the_results():
     text = (ROOT / "README.md").read_text()
     assert readme.update(text, ROOT / "results" / "default") == text
     assert readme.update_speed(text, ROOT / "results" / "speed") == text
+    example = "```python\nprint(1 + 1)\n```\n\n```text\nold\n```\n\n```text\nother\n```\n"
+    assert readme.run_example(example) == example.replace("old", "2")
     with pytest.raises(ValueError, match="headline: begin"):
         readme.update("nothing", ROOT / "results" / "default")
 

@@ -1,4 +1,4 @@
-"""The page ``docs/benchmarks.md`` and its chart: the main results of all studies on one screen."""
+"""``docs/benchmarks.md``: the main results on one screen, with a chart; ``docs/compression.md``: compressed models."""
 
 from __future__ import annotations
 
@@ -118,7 +118,24 @@ def page_text(results: Path) -> str:
         better_than_xgboost=compressed.better_than_xgboost,
         main=own_table(study),
         behind=study.behind(DEFAULT, "CatBoost"),
-        compressed_folds=f"{compressed.n_folds} of {N_FOLDS}",
+    )
+
+
+def compression_text(results: Path) -> str:
+    """Write the page on compressed models from the directory of all results."""
+    found = Compression(results / "compress")
+    return fill(
+        template("compression"),
+        versions=made_with(found.students),
+        n_sets=len(found.sets),
+        loss_20=found.curves[DEFAULT][20],
+        loss_50=found.curves[DEFAULT][50],
+        teacher_trees=found.teacher_trees,
+        teacher_loss=found.teacher,
+        xgboost_20=found.curves["XGBoost"][20],
+        xgboost_100=found.curves["XGBoost"][100],
+        better_than_xgboost=found.better_than_xgboost,
+        compressed_folds=f"{found.n_folds} of {N_FOLDS}",
         compress_targets=summary(results / "compress"),
         compress_variants_20=variants(results / "compress", 20),
         compress_variants_50=variants(results / "compress", 50),
@@ -178,7 +195,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the page and its chart."""
+    """Write the pages and their chart."""
     write(args.docs / "benchmarks.md", page_text(args.results))
+    write(args.docs / "compression.md", compression_text(args.results))
     draw(args.results, args.docs / "figures" / "benchmarks.svg")
     return 0

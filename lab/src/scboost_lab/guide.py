@@ -33,7 +33,7 @@ def coverage(results: Path) -> str:
         sizes = [_size_ratio(found, done, c) for c in COVERAGES]
         rows.append(
             [
-                f"{title}, {len(done)} data sets, {ours} random splits each (MAPIE: at least {theirs})",
+                f"{title}, {len(done)} data sets, {ours} random splits each (MAPIE: {theirs} or more)",
                 " / ".join(_short(c, 2) for c in COVERAGES),
                 *(" / ".join(_short(_coverage(found, done, m, c), 3) for c in COVERAGES) for m in (OURS, MAPIE)),
                 " / ".join(_short(size, 2) for size in sizes),

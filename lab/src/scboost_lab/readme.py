@@ -1,8 +1,11 @@
-"""The table and the speed of the README, written from the committed results."""
+"""The README: the output of its example, and the table and the speed from the committed results."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from scboost_lab.default_methods import ALL, AT_OWN, DEFAULT, N_FOLDS
@@ -33,6 +36,18 @@ def speed(results: Path) -> str:
     )
 
 
+def run_example(text: str) -> str:
+    """Run the first Python block of a text, and put what it prints into the ``text`` block after it."""
+    code = re.search(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    if code is None:
+        raise ValueError("the text has no block of Python")
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(compile(code[1], "README.md", "exec"), {"__name__": "README"})  # noqa: S102 - our own page
+    before, after = text[: code.end()], text[code.end() :]
+    pattern = re.compile(r"^```text\n.*?^```$", re.DOTALL | re.MULTILINE)
+    return before + pattern.sub(lambda _: f"```text\n{printed.getvalue()}```", after, count=1)
+
+
 def update(text: str, results: Path) -> str:
     """Put the table between its marks in a text."""
     return replace_between(text, BEGIN, END, table(results))
@@ -59,7 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Rewrite the README's table and sentence."""
-    text = update(args.readme.read_text(encoding="utf-8"), args.results / "default")
+    """Rewrite the README's output, table and sentence."""
+    text = update(run_example(args.readme.read_text(encoding="utf-8")), args.results / "default")
     args.readme.write_text(update_speed(text, args.results / "speed"), encoding="utf-8")
     return 0

@@ -8,6 +8,7 @@ registered with ``set_callbacks``, are notified of the same rounds.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,14 @@ from scboost._runtime.observer import Observer
 from scboost._runtime.progress import Progress
 
 __all__ = ["CallbackSupportMixin", "RoundObserver", "Tasks", "with_callbacks"]
+
+_LABELS = {
+    "scboost, features": "scboost: feature selection",
+    "scboost, folds": "scboost: cross-validation",
+    "scboost, rounds": "scboost: validation set",
+    "scboost, all samples": "scboost: final model",
+}
+"""What progress shows for the phases of a fit."""
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -86,7 +95,7 @@ class RoundObserver(Observer):
         self.reads_log = self._shows_log or (kept and (self._has_callbacks or self._tasks.has_callbacks))
         if kept:
             self.n_rounds = n_rounds
-        self._progress.begin(n_rounds, label)
+        self._progress.begin(n_rounds, _LABELS.get(label, label), remaining=kept)
 
     def begin_round(self) -> None:
         """Announce a round."""
@@ -96,9 +105,12 @@ class RoundObserver(Observer):
     def end_round(self, training: Training, validation_loss: float | None) -> bool:
         """Notify of the end of a round; return whether a callback stops the fit."""
         sign, metric = (-1, f" {training.metric}") if training.metric else (1, "")
-        validation = "" if validation_loss is None else f", validation{metric} {sign * validation_loss:.4f}"
-        own = f"loss {training.last_loss:.4f}" if training.loss else "no tree"  # the first of several may have none
-        self._progress.step(f"{own}{validation}")
+        notes = []
+        if self._kept and training.loss and not math.isnan(training.last_loss):  # fold models do not measure it
+            notes.append(f"training loss {training.last_loss:.4f}")
+        if validation_loss is not None:
+            notes.append(f"validation{metric or ' loss'} {sign * validation_loss:.4f}")
+        self._progress.step(", ".join(notes))
         if not self._kept:
             return False
         so_far: Any = None

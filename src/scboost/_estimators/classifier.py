@@ -34,11 +34,14 @@ from scboost._runtime.communicator import Communicator, agreed
 
 @documented
 class SCBoostClassifier(ClassifierMixin, SupportsTargets):
-    """Gradient-boosted tree classifier with spectral residual projection.
+    """Gradient-boosted tree classifier with settings selected by cross-validation.
 
-    Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its
-    splits are chosen on the innovation; its leaf values are Newton steps on the full gradient. The number of rounds is
-    selected by cross-validation by default.
+    The number of rounds, the learning rate, the shape and depth of the trees and the features are selected by
+    cross-validation; printing a fitted model shows them. String and categorical columns are categorical features, NaN
+    is missing, dates are expanded.
+
+    Before a tree is grown, part of the projection of the gradient on the predictions of the latest trees is removed
+    (Spectral Residual Projection). Splits are chosen on the rest; leaf values are Newton steps on the full gradient.
 
     Parameters
     ----------

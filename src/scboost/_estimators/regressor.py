@@ -50,11 +50,14 @@ _PLAIN_LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredLoss, "poisson":
 
 @documented
 class SCBoostRegressor(RegressorMixin, SupportsTargets):
-    """Gradient-boosted tree regressor with spectral residual projection.
+    """Gradient-boosted tree regressor with settings selected by cross-validation.
 
-    Before a tree is grown, the part of the gradient that the latest trees span is (partly) projected out, so that its
-    splits are chosen on the innovation; its leaf values are computed on the full gradient. The number of rounds is
-    selected by cross-validation by default. Trees have 31 leaves by default, unlike those of the classifier.
+    The number of rounds, the learning rate, the shape and depth of the trees and the features are selected by
+    cross-validation; printing a fitted model shows them. String and categorical columns are categorical features, NaN
+    is missing, dates are expanded. Trees have up to 31 leaves by default, unlike those of the classifier.
+
+    Before a tree is grown, part of the projection of the gradient on the predictions of the latest trees is removed
+    (Spectral Residual Projection). Splits are chosen on the rest; leaf values are computed on the full gradient.
 
     Parameters
     ----------

@@ -29,9 +29,9 @@ class Progress:
         self._written = False
         self.begin(0, "")
 
-    def begin(self, total: int, label: str) -> None:
-        """Start a phase of at most ``total`` steps."""
-        self._total, self._label, self._done, self._note = total, label, 0, ""
+    def begin(self, total: int, label: str, *, remaining: bool = False) -> None:
+        """Start a phase of at most ``total`` steps; ``remaining`` shows the time that they need."""
+        self._total, self._label, self._done, self._note, self._remaining = total, label, 0, "", remaining
         self._began = time.monotonic() if self._enabled else 0.0
 
     def step(self, note: str = "") -> None:
@@ -56,11 +56,14 @@ class Progress:
     def _show(self) -> None:
         self._shown = time.monotonic()
         self._written = True
-        elapsed = self._shown - self._began
-        share = min(self._done / max(self._total, 1), 1.0)
-        rest = elapsed / self._done * (self._total - self._done)
-        bar = "#" * round(24 * share)
-        line = f"{self._label} [{bar:<24}] {self._done}/{self._total} {elapsed:.0f}s, {rest:.0f}s left {self._note}"
+        bar = "#" * round(24 * min(self._done / max(self._total, 1), 1.0))
+        parts = [f"{self._shown - self._start:.0f} s"]
+        if self._remaining:
+            rest = (self._shown - self._began) / self._done * (self._total - self._done)
+            parts.append(f"{rest:.0f} s left")
+        if self._note:
+            parts.append(self._note)
+        line = f"{self._label} [{bar:<24}] {self._done}/{self._total}, {', '.join(parts)}"
         sys.stderr.write(f"\r{line:<{_WIDTH}}" if self._live else f"{line}\n")
         sys.stderr.flush()
 

@@ -8,6 +8,7 @@ To add a command, write the module and add its name to :data:`COMMANDS`.
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import sys
 from collections.abc import Sequence
@@ -26,8 +27,8 @@ COMMANDS = (
 )
 """Names of the command modules, in the order in which ``scboost --help`` lists them."""
 
-FAILED, INTERRUPTED = 1, 130
-"""Exit codes beside 0; argparse exits with 2 on wrong arguments."""
+FAILED, WRONG_ARGUMENTS, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -65,9 +66,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 on success, 1 on failure, 130 after an interrupt. Wrong arguments exit with 2.
+        Exit code: 0 on success, 1 on failure, 2 for no or wrong arguments, 130 after an interrupt.
     """
-    arguments = make_parser().parse_args(argv)
+    parser, given = make_parser(), list(sys.argv[1:] if argv is None else argv)
+    if not given:
+        parser.print_help()
+        return WRONG_ARGUMENTS
+    if not given[0].startswith("-") and given[0] not in COMMANDS:
+        close = difflib.get_close_matches(given[0], COMMANDS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {given[0]!r}; {hint}")
+    arguments = parser.parse_args(given)
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from typing import Any
 
 from scboost._data.identifiers import integers_identify, strings_identify
 from scboost.cli.tables import is_category, pyarrow
+from scboost.cli.text import decimal_comma
 
 _LEAST_ROWS = 50
 _MOSTLY = 0.95  # share of rows
@@ -44,6 +45,13 @@ def suspicious_columns(X: Any) -> Iterator[str]:
 
 def _about_text(name: str, present: Any, distinct: Any) -> Iterator[str]:
     texts = distinct.cast(pyarrow().string()).to_pylist()
+    with_comma = [text for text in texts if decimal_comma(text)]
+    if len(with_comma) > _MOSTLY * sum(not text.isdigit() for text in texts):
+        yield (
+            f"column {name!r} has values such as {with_comma[0]!r} and is read as categorical: use --decimal , if the "
+            "comma is the decimal point"
+        )
+        return
     others = [text for text in texts if not _is_number(text)]
     if others and len(texts) - len(others) > max(10, len(others)):
         counts = {entry["values"]: entry["counts"] for entry in present.value_counts().to_pylist()}

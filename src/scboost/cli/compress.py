@@ -9,7 +9,8 @@ from scboost.cli.console import add_model_and_data, add_task_columns, say
 from scboost.cli.models import columns_of, read_model, require_compressible
 from scboost.cli.output import MODEL_ENDINGS, check_output
 from scboost.cli.roles import Roles, read_with_target
-from scboost.cli.tables import Source, TextFormat
+from scboost.cli.tables import Source
+from scboost.cli.text import TextFormat
 
 SUMMARY = "make a model of a few new trees that predicts nearly the same"
 EXAMPLES = (
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compress a model and print its certificate."""
-    check_output(arguments.output, [arguments.model, arguments.data], MODEL_ENDINGS)
+    check_output(arguments.output, [arguments.model, arguments.data, arguments.certify], MODEL_ENDINGS)
     model = read_model(arguments.model, arguments.data, arguments.threads)
     require_compressible(model, arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
@@ -63,7 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
         n_jobs=arguments.threads,
         random_state=arguments.seed,
     )
+    stored = model.__fitted_model__().target_name
+    if stored is not None:  # so that `scboost evaluate` finds the target
+        small.model.target_name_ = stored
     small.model.save_model(arguments.output)
     say(str(small))
-    say(f"Written to {arguments.output}")
+    say(f"written to {arguments.output}")
     return 0

@@ -96,7 +96,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     """Add the table and how its text is written."""
     parser.add_argument("data", metavar="DATA", help=f"table: {TABLE_HELP}")
     text = parser.add_argument_group("text files")
-    text.add_argument("--sep", metavar="CHAR", help="field separator of DATA (default: , for .csv, tab for .tsv)")
+    text.add_argument("--sep", metavar="CHAR", help="field separator of DATA (default: detected in the header)")
     text.add_argument("--decimal", default=".", metavar="CHAR", help="decimal point of DATA (default: .)")
     text.add_argument(
         "--missing",

@@ -13,7 +13,8 @@ from scboost.cli.console import Progress, add_model_and_data, add_roles, say
 from scboost.cli.models import UnseenCategories, columns_of, has_text_labels, read_model
 from scboost.cli.roles import Roles
 from scboost.cli.scores import predict, score
-from scboost.cli.tables import DataError, Source, TextFormat
+from scboost.cli.tables import Source
+from scboost.cli.text import DataError, TextFormat
 
 SUMMARY = "score a model on a table with known targets"
 EXAMPLES = (

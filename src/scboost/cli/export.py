@@ -10,7 +10,7 @@ from scboost._model.atomic import write_file
 from scboost.cli.console import say
 from scboost.cli.models import read_model
 from scboost.cli.output import check_output
-from scboost.cli.tables import DataError
+from scboost.cli.text import DataError
 
 SUMMARY = "write a model as C, JavaScript or SQL code, or for ONNX or treelite"
 EXAMPLES = (

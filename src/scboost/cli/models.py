@@ -21,7 +21,8 @@ from scboost import (
 )
 from scboost.cli.console import warn
 from scboost.cli.output import MODEL_ENDINGS
-from scboost.cli.tables import DataError, Kinds, Source, format_of, pyarrow
+from scboost.cli.tables import Kinds, Source, format_of, pyarrow
+from scboost.cli.text import DataError
 
 Model = SCBoostClassifier | SCBoostRegressor | SCBoostRanker | SCBoostSurvival | SCBoostDistribution
 
@@ -42,6 +43,8 @@ def read_model(path: str, data: str | None = None, threads: int | None = None) -
         raise DataError(f"MODEL is {path!r} and DATA is {data!r}: the two seem to be swapped, MODEL comes first")
     try:
         model: Model = load_model(path)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file") from error
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
     return model.set_params(n_jobs=threads)

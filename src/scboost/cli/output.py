@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from scboost._model.atomic import check_folder, replacing
-from scboost.cli.tables import ARROW, PARQUET, TEXT, DataError, compression_of, format_of, pyarrow
+from scboost.cli.tables import ARROW, PARQUET, compression_of, format_of, pyarrow
+from scboost.cli.text import TEXT, DataError
 
 MODEL_ENDINGS = (".json", ".ubj")
 

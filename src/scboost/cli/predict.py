@@ -13,7 +13,8 @@ from scboost import SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoo
 from scboost.cli.console import Progress, add_model_and_data
 from scboost.cli.models import Model, UnseenCategories, columns_of, read_model
 from scboost.cli.output import Output, check_output
-from scboost.cli.tables import DataError, Source, TextFormat, pyarrow
+from scboost.cli.tables import Source, pyarrow
+from scboost.cli.text import DataError, TextFormat
 
 SUMMARY = "predict the rows of a table of any size"
 EXAMPLES = (

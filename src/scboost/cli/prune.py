@@ -8,7 +8,8 @@ from scboost import prune
 from scboost.cli.console import add_model_and_data, add_target, say
 from scboost.cli.models import columns_of, read_model, require_labels_or_values, target_of, target_values, with_target
 from scboost.cli.output import MODEL_ENDINGS, check_output
-from scboost.cli.tables import Source, TextFormat
+from scboost.cli.tables import Source
+from scboost.cli.text import TextFormat
 
 SUMMARY = "keep the trees of a model that matter, with new weights"
 EXAMPLES = ("scboost prune model.json valid.csv --max-trees 20 -o small.json",)
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Select and weight trees on held-out data."""
-    check_output(arguments.output, [arguments.data], MODEL_ENDINGS)
+    check_output(arguments.output, [arguments.model, arguments.data], MODEL_ENDINGS)
     model = read_model(arguments.model, arguments.data, arguments.threads)
     require_labels_or_values(model, arguments)
     source = Source(arguments.data, TextFormat.of(arguments))
@@ -41,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
     )
     pruned.model.save_model(arguments.output)
     say(pruned.verdict)
-    say(f"Written to {arguments.output}")
+    say(f"written to {arguments.output}")
     return 0

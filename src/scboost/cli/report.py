@@ -10,7 +10,7 @@ from scboost.cli.console import add_model_and_data, add_task_columns, say
 from scboost.cli.models import read_model
 from scboost.cli.output import check_output
 from scboost.cli.roles import Roles, read_with_target
-from scboost.cli.tables import TextFormat
+from scboost.cli.text import TextFormat
 from scboost.diagnostics._report import REPORT_ENDINGS
 
 SUMMARY = "write a report about a model on held-out data"
@@ -43,5 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
         X_train, y_train, qid_train = read_with_target(model, arguments.train, roles, TextFormat.of(arguments))
         training = {"X_train": X_train, "y_train": y_train, "qid_train": qid_train}
     found = report(model, X, y, qid=qid, name=arguments.name, **training)
-    say(f"{found.analysis.n_samples:,} samples evaluated, written to {found.save(arguments.output)}")
+    found.save(arguments.output)
+    say(f"{found.analysis.n_samples:,} samples evaluated, written to {arguments.output}")
     return 0

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from scboost import SCBoostClassifier, SCBoostDistribution, SCBoostRanker, SCBoostRegressor, SCBoostSurvival
 from scboost.cli.models import Model, check_no_missing, columns_of, has_text_labels, label_text, target_values
-from scboost.cli.tables import DataError, Kinds, Source, TextFormat
+from scboost.cli.tables import Kinds, Source
+from scboost.cli.text import DataError, TextFormat
 
 ESTIMATORS: dict[str, type[Model]] = {
     "classification": SCBoostClassifier,

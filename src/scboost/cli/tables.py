@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -11,16 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-TEXT = {".csv": ",", ".tsv": "\t"}
+from scboost.cli.text import TEXT, DataError, TextFormat, decimal_comma, detect_separator
+
 PARQUET, ARROW = (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _BLOCK = 1 << 20  # bytes of text in a chunk; Arrow reads up to 32 of them ahead
 _LARGEST_BLOCK = 1 << 30
 _ROWS = 1 << 16  # rows in a chunk of the other formats
-
-
-class DataError(ValueError):
-    """A file is not what a command needs; the message names the file and, where it can, column and row."""
 
 
 def pyarrow() -> Any:
@@ -73,37 +69,6 @@ class Kinds:
         return replace(self, numeric=self.numeric | set(names))
 
 
-@dataclass(frozen=True)
-class TextFormat:
-    """How a text file is written.
-
-    Attributes
-    ----------
-    separator : str or None
-        Between fields; None for that of the file's extension.
-    decimal : str
-        Decimal point.
-    encoding : str
-        Character encoding.
-    missing : tuple of str
-        Texts that are missing values, beside those of Arrow such as the empty field and NA.
-    """
-
-    separator: str | None = None
-    decimal: str = "."
-    encoding: str = "utf8"
-    missing: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, arguments: argparse.Namespace) -> TextFormat:
-        """Read the options ``--sep``, ``--decimal``, ``--encoding`` and ``--missing``."""
-        separator = {"\\t": "\t", "tab": "\t"}.get(arguments.sep, arguments.sep)
-        for option, value in (("--sep", separator), ("--decimal", arguments.decimal)):
-            if value is not None and (len(value) != 1 or not value.isascii()):
-                raise DataError(f"{option} {value!r}: must be one ASCII character")
-        return cls(separator, arguments.decimal, arguments.encoding, tuple(arguments.missing))
-
-
 class Source:
     """A table in a file.
 
@@ -120,6 +85,8 @@ class Source:
         Names of the columns.
     first_row : int
         Number of the first row in messages: 2 for text, where the header is row 1 as in a spreadsheet, else 1.
+    separator : str or None
+        Between the fields of text: given, detected in the header, or that of the file's extension.
     """
 
     def __init__(self, path: str, text: TextFormat | None = None) -> None:
@@ -132,11 +99,17 @@ class Source:
         self._block = _BLOCK
         self.first_row = 2 if self._format in TEXT else 1
         with self._reading():
+            self.separator = self._text.separator or self._detected_separator()
             self._schema = self._grown(self._read_schema)
-        self.names: list[str] = list(self._schema.names)
+            self.names: list[str] = list(self._schema.names)
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
             raise DataError(f"{self.path}: column {repeated[0]!r} occurs more than once")
+
+    @property
+    def usual_separator(self) -> bool:
+        """Whether the fields are separated as the file extension says."""
+        return self.separator == TEXT.get(self._format)
 
     def require(self, columns: Collection[str]) -> None:
         """Raise DataError if a column does not exist, with the closest name that does."""
@@ -250,15 +223,25 @@ class Source:
             yield
         except pa.ArrowInvalid as error:
             raise DataError(f"{self.path}: {self._with_names(str(error))}") from error
-        except (UnicodeError, LookupError) as error:
+        except FileNotFoundError as error:
+            raise DataError(f"{self.path}: no such file") from error
+        except UnicodeError as error:
+            raise DataError(f"{self.path}: the text is not {self._text.encoding}; {_ENCODING}") from error
+        except LookupError as error:
             raise DataError(f"{self.path}: --encoding {self._text.encoding}: {error}") from error
+
+    def _detected_separator(self) -> str | None:
+        if self._format not in TEXT:
+            return None
+        with self._open() as stream:
+            return detect_separator(stream.read(_BLOCK), TEXT[self._format])
 
     def _with_names(self, message: str) -> str:
         """Name the column that Arrow numbers."""
         if "invalid UTF8" in message and self._format in TEXT:
             message += f"; {_ENCODING}"
         if "Expected 1 columns" in message:
-            message += f"; use --sep if the fields are not separated by {self._text.separator or TEXT[self._format]!r}"
+            message += f"; use --sep if the fields are not separated by {self.separator!r}"
         found = re.match(
             r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): (.*)", message, re.DOTALL
         )
@@ -266,7 +249,17 @@ class Source:
             return re.sub(r"^CSV parse error: Row #(\d+)", r"row \1", message)
         column, row, kind, what = found.groups()
         where = f"row {row}, " if row else ""
-        return f"{where}column {self.names[int(column)]!r}: {what}, where a {_SPOKEN.get(kind, kind)} is expected"
+        hint = self._hint(what) if kind == "double" else ""
+        return f"{where}column {self.names[int(column)]!r}: {what}, where a {_SPOKEN.get(kind, kind)} is expected{hint}"
+
+    def _hint(self, what: str) -> str:
+        """Name the option that reads a value as a number or as missing."""
+        value = re.search(r"invalid value '(.*)'", what)
+        if not value:
+            return ""
+        if self._text.decimal == "." and decimal_comma(value[1]):
+            return "; use --decimal , if the comma is the decimal point"
+        return f"; use --missing {value[1]!r} to read it as a missing value"
 
     def _open(self) -> Any:
         return pyarrow().input_stream(str(self.path), compression="detect")
@@ -295,11 +288,10 @@ class Source:
     def _text_options(self) -> dict[str, Any]:
         from pyarrow import csv
 
-        separator = self._text.separator or TEXT[self._format]
         return {
             # One thread: several would not know the number of the row in which an error is.
             "read_options": csv.ReadOptions(use_threads=False, block_size=self._block, encoding=self._text.encoding),
-            "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            "parse_options": csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
         }
 
     def _read_schema(self) -> Any:

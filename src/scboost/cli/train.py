@@ -19,7 +19,8 @@ from scboost.cli.console import TABLE_HELP, Elapsed, add_data, add_threads, say,
 from scboost.cli.models import check_no_missing
 from scboost.cli.output import MODEL_ENDINGS, check_output
 from scboost.cli.roles import ESTIMATORS, Roles, events, requested_task, several, task_name
-from scboost.cli.tables import DataError, Kinds, Source, TextFormat, is_category, is_date, pyarrow
+from scboost.cli.tables import Kinds, Source, is_category, is_date, pyarrow
+from scboost.cli.text import DataError, TextFormat
 from scboost.cli.training_summary import show_cross_validation, show_settings, show_validation
 
 SUMMARY = "train a model on a table and write it to a model file"
@@ -98,7 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     model = ESTIMATORS[task](**given)
     X = table.select(features)
     how = " (from its values; --task overrides)" if requested == "auto" else ""
-    say(f"{source.path}: {len(table):,} rows; {task} of {', '.join(map(repr, roles.targets))}{how}")
+    fields = "" if arguments.sep or source.usual_separator else f", fields separated by {source.separator!r}"
+    say(f"{source.path}: {len(table):,} rows{fields}; {task} of {', '.join(map(repr, roles.targets))}{how}")
     _show_kinds(X)
     for text in suspicious_columns(X):
         warn(text)

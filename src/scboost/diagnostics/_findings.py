@@ -42,6 +42,7 @@ def find(analysis: Analysis) -> list[Finding]:
         *_about_drift(analysis),
         *_about_segments(analysis),
         *_about_classes(analysis),
+        *_about_redundancy(analysis),
     ]
     order = ("warning", "note", "ok")
     return sorted(findings, key=lambda finding: order.index(finding.kind))
@@ -49,8 +50,6 @@ def find(analysis: Analysis) -> list[Finding]:
 
 def _about_samples(analysis: Analysis) -> list[Finding]:
     findings = []
-    if analysis.redundancy.few_samples:
-        findings.append(Finding("warning", "Too few samples for the number of trees", analysis.redundancy.few_samples))
     n, n_given = analysis.n_samples, analysis.n_samples_given
     if n < _FEW_SAMPLES and analysis.scores:
         text = f"Scores on {n} samples are uncertain: read their confidence intervals."
@@ -58,6 +57,11 @@ def _about_samples(analysis: Analysis) -> list[Finding]:
     if n < n_given:
         findings.append(Finding("note", "Subsample", f"{n:,} of the {n_given:,} samples given were used."))
     return findings
+
+
+def _about_redundancy(analysis: Analysis) -> list[Finding]:
+    text = analysis.redundancy.few_samples
+    return [Finding("note", "Redundancy is uncertain", text)] if text else []
 
 
 def _about_classes(analysis: Analysis) -> list[Finding]:

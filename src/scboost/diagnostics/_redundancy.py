@@ -98,9 +98,9 @@ class RedundancyReport:
         if self.chance_redundancy <= _MAX_CHANCE:
             return ""
         return (
-            f"{self.n_samples} samples are too few for {self.n_trees} trees: independent trees would show a redundancy "
-            f"of about {text.format_percent(self.chance_redundancy)}. Use at least "
-            f"{round(0.5 * (self.n_trees - 1) / _MAX_CHANCE) + 1} samples."
+            f"{self.n_samples:,} samples are too few for {self.n_trees:,} trees: independent trees would show a "
+            f"redundancy of about {text.format_percent(self.chance_redundancy)}. Use at least "
+            f"{round(0.5 * (self.n_trees - 1) / _MAX_CHANCE) + 1:,} samples."
         )
 
     @property

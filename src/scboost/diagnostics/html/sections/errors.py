@@ -34,7 +34,7 @@ def errors(analysis: Analysis) -> Section | None:
         "value_names": [name for name, _ in found.worst[0].features] if found.worst else [],
         "worst": [
             {
-                "row": f"{sample.row:,}",
+                "row": str(sample.row),
                 "target": sample.target,
                 "predicted": sample.predicted,
                 "probability": "" if np.isnan(sample.probability) else number(sample.probability),
