@@ -23,7 +23,7 @@ PARAMETERS = """\
         - "default": the number of boosting rounds, the shape and size of the trees, the projection strength and the
           feature subset are selected by cross-validation, then one model is fitted to all samples. All its trees are
           rescaled by one factor estimated out of fold. Candidates compete by successive halving: all start with a few
-          rounds, and the best go on.
+          rounds on the first folds, and the best go on.
         - "fast": 100 rounds in a single fit. "auto" is then ``projection_strength=0.7`` for every loss that is
           projected, and the learning rate is 0.8 times the usual one.
         - "best": averages the model of "default" and ten fold models, at about three times the cost of "default".
