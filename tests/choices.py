@@ -44,7 +44,7 @@ class Choice:
 def few_values_of_groups():
     """Return samples with many categories of two kinds."""
     pytest.importorskip("pandas")
-    X, y = grouped()
+    X, y = grouped(500)
     return X.assign(x=X["x"].round(1)), y
 
 

@@ -22,7 +22,7 @@ PARAMETERS = """\
 
         - "default": the number of boosting rounds, the shape and size of the trees, the projection strength and the
           feature subset are selected by cross-validation. Candidates compete by successive halving: all start with a
-          few rounds, and the best go on. A classifier or regressor is then the average of the fold models, whose leaf
+          few rounds on the first folds, and the best go on. A classifier or regressor is then the average of the fold models, whose leaf
           values are refitted on all samples, and of a model fitted to all samples. It is a single model with more than
           20,000 samples, a given ``learning_rate`` or ``n_estimators``, batches, several targets, a class below 0.5 %
           or a loss without a Hessian; so are the models of other tasks. All trees are rescaled by one factor
