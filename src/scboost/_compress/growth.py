@@ -132,11 +132,12 @@ def grow(
 def grow_selected(
     problem: Problem, validation: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
 ) -> tuple[Student, JointFit]:
-    """Grow a student with a small or a large ridge, selected on validation samples, and backfit it if that pays.
+    """Grow a student with a small or a large ridge, selected on validation samples after the first rounds.
 
     Regression takes the large one; classes do if it lowers the divergence by more than two standard errors. With a
     large ridge, a tree fits part of the residual only, and leaves the rest to the following trees. That pays where
-    samples are few for the teacher's complexity, so that fully fitted trees overfit them.
+    samples are few for the teacher's complexity, so that fully fitted trees overfit them. Small students, except for
+    those of classes, are backfitted at the end.
 
     Parameters
     ----------
