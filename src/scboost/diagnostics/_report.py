@@ -149,7 +149,7 @@ def report(
     >>> X, y = make_classification(600, 5, random_state=0)
     >>> forest = RandomForestClassifier(n_estimators=20, random_state=0).fit(X[:300], y[:300])
     >>> found = report(forest, X[300:], y[300:])
-    >>> "trees are enough" in found.html()
+    >>> "Permutation importance" in found.html()
     True
     """
     from scboost.diagnostics._analysis import Options, analyze
