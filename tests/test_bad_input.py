@@ -187,7 +187,7 @@ def test_invalid_input_raises_an_error_that_names_it(case, monkeypatch):
 
 def test_lone_surrogates_in_names_and_categories_are_rejected():
     pd = pytest.importorskip("pandas")
-    named = pd.DataFrame(X, columns=["a\udcff", *"bcd"])
+    named = pd.DataFrame(X, columns=pd.Index(["a\udcff", *"bcd"], dtype=object))
     with pytest.raises(ValueError, match=r"name of column 'a\\udcff' .* lone surrogate.*; rename it"):
         SCBoostRegressor(**FAST).fit(named, y)
     categories = pd.DataFrame({"a": pd.Series(["\udcff", "b"] * 150, dtype=object)})

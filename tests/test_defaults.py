@@ -39,6 +39,16 @@ def test_init_zero_far_from_the_mean_is_rejected():
     assert SCBoostRegressor(**QUICK, learning_rate=0.5, init="zero").fit(X, y + 5).score(X, y + 5) > 0.5
 
 
+@pytest.mark.parametrize("mean", [-1e12, 3e9])
+def test_init_zero_is_rejected_alike_with_weights_and_repeated_samples(mean):
+    X, y = np.array([[1.0], [2.0], [3.0]]), mean + np.array([1.65, 2.7, 0.9])
+    repeats = np.array([4, 3, 4])
+    model = SCBoostRegressor(n_estimators=1, init="zero", loss="quantile", quantile=0.9)
+    for given in ((X, y, repeats.astype(float)), (np.repeat(X, repeats, axis=0), np.repeat(y, repeats))):
+        with pytest.raises(ValueError, match=r"standard deviation 0\.71"):
+            model.fit(*given)
+
+
 def test_a_callback_that_sets_a_parameter_is_rejected():
     X, y = make_classification(100, 5, random_state=0)
 

@@ -320,7 +320,10 @@ def factorize(column: Series) -> tuple[list[Any], npt.NDArray[np.intp]]:
         return _factorize_array(column)
     native = column.to_native()
     if column.implementation.is_pandas_like():
-        factor = native.astype("category").cat
+        try:
+            factor = native.astype("category").cat
+        except UnicodeEncodeError:  # pandas 3.1 holds no lone surrogates: the caller names the category
+            return _factorize_array(native.to_numpy())
         levels, codes = list(factor.categories), factor.codes.to_numpy().astype(np.intp)
         return (levels, codes) if hasattr(native, "cat") else _without_merged(native, levels, codes)
     if column.implementation.is_polars():

@@ -21,6 +21,7 @@ from scboost._core.parameters import Parameters, Request
 from scboost._core.rules import check_batch_arguments, check_metric_is_used, check_parameters, check_request
 from scboost._core.run import ValidationMetric
 from scboost._core.spec import Facts, FitSpec, Strategy, resolve
+from scboost._core.statistics import weighted_mean
 from scboost._core.train import Trained, TrainingData, can_select_rounds, train
 from scboost._core.training import Training
 from scboost._data.batches import OpenBatches, opened
@@ -54,6 +55,7 @@ from scboost._runtime.threads import Threads, thread_count
 _SERIAL_CELLS = 2_000_000
 # Maximum distance between zero and the mean of y for init='zero', in standard deviations of y.
 _FARTHEST_START = 30.0
+_ROUNDING = 1e-14  # of means, as a share
 
 
 @dataclass(frozen=True)
@@ -438,11 +440,12 @@ def _check_start(target: Target, parameters: Parameters, communicator: Communica
     if parameters.init == "prior" or not target.loss.translation_invariant:
         return
     for column in np.atleast_2d(target.samples.y.astype(np.float64).T):
-        y = column[~np.isnan(column)]
-        n, total, squares = communicator.sum(np.array([len(y), y.sum(), (y**2).sum()]))
-        mean = float(total / n)
-        deviation = float(np.sqrt(max(squares / n - mean**2, 0.0)))
-        if abs(mean) > _FARTHEST_START * deviation > 0:
+        given = ~np.isnan(column)
+        y, weight = column[given], None if target.samples.weight is None else target.samples.weight[given]
+        mean = weighted_mean(y, weight, communicator)
+        deviation = float(np.sqrt(weighted_mean((y - mean) ** 2, weight, communicator)))
+        is_constant = deviation <= _ROUNDING * abs(mean)
+        if abs(mean) > _FARTHEST_START * deviation and not is_constant:
             raise ValueError(
                 f"init='zero' starts at the raw score 0, but y has mean {mean:.3g} and standard deviation "
                 f"{deviation:.3g}, which most fits do not reach. Use init='prior' (the default), or center y."
