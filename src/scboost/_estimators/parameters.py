@@ -22,11 +22,11 @@ PARAMETERS = """\
 
         - "default": the number of boosting rounds, the shape and size of the trees, the projection strength and the
           feature subset are selected by cross-validation. Candidates compete by successive halving: all start with a
-          few rounds on the first folds, and the best go on. A classifier or regressor is then the average of the fold models, whose leaf
-          values are refitted on all samples, and of a model fitted to all samples. It is a single model with more than
-          20,000 samples, a given ``learning_rate`` or ``n_estimators``, batches, several targets, a class below 0.5 %
-          or a loss without a Hessian; so are the models of other tasks. All trees are rescaled by one factor
-          estimated out of fold.
+          few rounds on the first folds, and the best go on. A classifier or regressor is then the average of the fold
+          models, whose leaf values are refitted on all samples, and of a model fitted to all samples. It is a single
+          model with more than 20,000 samples, a given ``learning_rate`` or ``n_estimators``, batches, several targets,
+          a class below 0.5 % or a loss without a Hessian; so are the models of other tasks. All trees are rescaled by
+          one factor estimated out of fold.
         - "fast": 100 rounds in a single fit. "auto" is then ``projection_strength=0.7`` for every loss that is
           projected, and the learning rate is 0.8 times the usual one.
         - "best": averages a model fitted to all samples with small steps and ten fold models, at about three times the
