@@ -350,7 +350,7 @@ def test_the_report_is_that_of_python(folder, capsys):
     train("--ignore", "amount")
     capsys.readouterr()
     assert main(["report", "model.json", "test.csv", "--name", "mine", "-o", "page.html"]) == 0
-    assert capsys.readouterr().out == f"200 samples evaluated, written to {folder / 'page.html'}\n"
+    assert capsys.readouterr().out == "200 samples evaluated, written to page.html\n"
     test = pd.read_csv("test.csv")
     columns = ["age", "colour", "code"]
     found = report(load_model("model.json"), test[columns], test["label"], name="mine").html()

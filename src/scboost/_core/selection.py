@@ -252,7 +252,10 @@ class FoldRuns:
         ensemble, X = training.ensemble, self._samples.take(self._folds[i][1]).X
         H = ensemble.contributions(X, 0, min(n_rounds, ensemble.n_rounds), self._context.n_threads)
         start = self._spec.loss.frame(ensemble.intercept).scores(ensemble.intercept[:, None])
-        part.best_scores = (start + training.settings.eta * H.sum(axis=0)).astype(training.state.F.dtype)
+        scores = np.repeat(start.astype(training.state.F.dtype), H.shape[2], axis=1)
+        for h in H.astype(scores.dtype, copy=False):  # rounded as in the loop
+            scores += training.settings.eta * h
+        part.best_scores = scores
 
     def _pooled(self) -> float:
         """Return the loss on the held-out samples of all folds after the last round."""
