@@ -11,7 +11,7 @@ from data_makers import QUICK, additive, product_of_three
 from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost._core import autotune
 from scboost._core.losses import LogisticLoss, QuantilesLoss, SoftmaxLoss, SquaredLoss, TargetsSquaredLoss
-from scboost._core.race import Candidate, Race
+from scboost._core.race import Candidate, Race, first_folds
 from scboost._core.selection import CrossValidation
 from scboost._core.stopping import ContinuedStopping, EarlyStopping
 from scboost._engine.interface import TreeOptions
@@ -63,7 +63,7 @@ def run(curves, paces=None, margins=None, incumbent=None):
         known = Scripted(Candidate(BASE), list(incumbent))
         known.advance(len(incumbent), EarlyStopping(len(incumbent) + 1, 0.0))
         incumbent = known
-    best = Race(start, EarlyStopping(30, 0.0), 200, in_standard_errors).run(candidates, incumbent)
+    best = Race(start, EarlyStopping(30, 0.0), 200, in_standard_errors, 3).run(candidates, incumbent)
     return None if best is None else candidates.index(best.candidate), runs
 
 
@@ -87,6 +87,11 @@ def test_runs_are_continued_not_repeated():
     assert runs[0].folds[:2] == [1, 2]
     assert runs[0].folds[-1] is None
     np.testing.assert_array_equal(runs[0].losses, falling(0.5))
+
+
+def test_trials_start_on_two_fifths_of_the_folds():
+    """Two of ten folds have too few samples: chance would decide whether a trial is continued."""
+    assert [first_folds(n) for n in (1, 2, 3, 5, 10)] == [1, 1, 2, 2, 4]
 
 
 def test_a_tie_goes_to_the_cheaper_candidate():
@@ -151,7 +156,7 @@ def test_only_the_better_kind_of_categorical_splits_competes(has_incumbent):
             incumbent = Scripted(Candidate(options[0]), list(falling(ends[Candidate(options[0])])))
             incumbent.advance(150, EarlyStopping(151, 0.0))
         candidates = [one for one in ends if not (has_incumbent and one == incumbent.candidate)]
-        race = Race(runs.__getitem__, EarlyStopping(30, 0.0), 200, in_standard_errors)
+        race = Race(runs.__getitem__, EarlyStopping(30, 0.0), 200, in_standard_errors, 3)
         assert race.run(candidates, incumbent).candidate.options == symmetric[better]
         assert not runs[Candidate(symmetric[1 - better])].losses
 

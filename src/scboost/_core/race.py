@@ -17,13 +17,13 @@ from scboost._core.loop import Settings
 from scboost._core.stopping import ComparedStopping, EarlyStopping
 from scboost._engine.interface import TreeOptions
 
-# Number of folds on which candidates are compared before the last ones are grown on all.
-_FIRST_FOLDS = 2
-# Rounds after which candidates are compared, on how many folds, and how many of them go on.
-_RUNGS = ((12, 1, 3), (30, _FIRST_FOLDS, 2), (75, _FIRST_FOLDS, 1))
+# Share of the folds on which candidates are compared before the last ones are grown on all.
+_FIRST_FOLDS = 0.4
+# Rounds after which candidates are compared, on which share of the first folds, and how many of them go on.
+_RUNGS = ((12, 0.5, 3), (30, 1.0, 2), (75, 1.0, 1))
 # The same for candidates with a margin, shallow trees: they learn slowly at first, so that they compete with each
 # other, not with deep trees. The best of them is grown until it stops improving.
-_MARGIN_RUNGS = ((30, _FIRST_FOLDS, 1),)
+_MARGIN_RUNGS = ((30, 1.0, 1),)
 # Rounds after which subset splits are compared with one-vs-rest splits; then all candidates have the better kind.
 _SPLITS_ROUNDS = 30
 # After how many rounds in which it is worse than the incumbent the last candidate gives up.
@@ -83,6 +83,11 @@ class Competitor(Measured, Protocol):
 _T = TypeVar("_T", bound=Competitor)
 
 
+def first_folds(n_folds: int) -> int:
+    """Return on how many of the folds a trial must be better before it is grown on the others."""
+    return math.ceil(_FIRST_FOLDS * n_folds)
+
+
 class Race(Generic[_T]):
     """Successive halving of candidates.
 
@@ -96,6 +101,8 @@ class Race(Generic[_T]):
         Maximum number of rounds.
     in_standard_errors : callable
         Returns the mean of a quantity of the held-out samples in units of its standard error.
+    n_folds : int
+        Number of folds.
     """
 
     def __init__(
@@ -104,9 +111,10 @@ class Race(Generic[_T]):
         stopping: EarlyStopping,
         n_rounds: int,
         in_standard_errors: Callable[[FloatArray], float],
+        n_folds: int,
     ) -> None:
         self._start, self._stopping, self._n_rounds = start, stopping, n_rounds
-        self._in_standard_errors = in_standard_errors
+        self._in_standard_errors, self._n_first = in_standard_errors, first_folds(n_folds)
 
     def run(self, candidates: Sequence[Candidate], incumbent: Measured | None = None) -> _T | None:
         """Return the best competitor, grown to the end; None if it does not beat the incumbent.
@@ -129,8 +137,8 @@ class Race(Generic[_T]):
             if incumbent is not None and not one.candidate.margin:
                 stopping = self._compared(one, incumbent)
             if best is not None and one.candidate.margin:
-                one.advance(self._n_rounds, stopping, _FIRST_FOLDS)
-                if _lowest(one, _FIRST_FOLDS) >= _lowest(best, _FIRST_FOLDS):
+                one.advance(self._n_rounds, stopping, self._n_first)
+                if _lowest(one, self._n_first) >= _lowest(best, self._n_first):
                     continue
             one.advance(self._n_rounds, stopping)
             if best is None or self._is_better(one, best):
@@ -148,18 +156,18 @@ class Race(Generic[_T]):
         if trial is None:
             return started
         n = min(_SPLITS_ROUNDS, self._n_rounds)
-        trial.advance(n, self._stopping, _FIRST_FOLDS)
+        trial.advance(n, self._stopping, self._n_first)
         if incumbent is None and first is not None:
-            first.advance(n, self._stopping, _FIRST_FOLDS)
-        is_better = _lowest(trial, _FIRST_FOLDS, n) < _lowest(default, _FIRST_FOLDS, n)
+            first.advance(n, self._stopping, self._n_first)
+        is_better = _lowest(trial, self._n_first, n) < _lowest(default, self._n_first, n)
         return [one for one in started if one.candidate.options.subset_splits == is_better]
 
-    def _best(self, competitors: list[_T], rungs: Sequence[tuple[int, int, int]]) -> list[_T]:
+    def _best(self, competitors: list[_T], rungs: Sequence[tuple[int, float, int]]) -> list[_T]:
         """Return the best competitor, if there is any."""
         left = competitors
-        for rounds, n_folds, kept in rungs:
+        for rounds, share, kept in rungs:
             if len(left) > kept:
-                lowest = []
+                lowest, n_folds = [], math.ceil(share * self._n_first)
                 for one in left:
                     n_rounds = min(math.ceil(rounds * one.candidate.pace), self._n_rounds)
                     one.advance(n_rounds, self._stopping, n_folds)

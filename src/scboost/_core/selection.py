@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scboost._arrays import FloatArray, Paged
-from scboost._core.race import Candidate, Race
+from scboost._core.race import Candidate, Race, first_folds
 from scboost._core.run import OutOfFold, Run, grow, pooled_loss
 from scboost._core.spec import FitSpec
 from scboost._core.statistics import standard_errors
@@ -30,8 +30,6 @@ _GAIN, _LOW_GAINS, _HIGH_GAIN = 1.0, (0.5, 0.2), 2.0
 # By how many standard errors the loss must fall, and after how many rounds in which it is higher a trial ends.
 _STANDARD_ERRORS = 2.0
 _ROUNDS_BEHIND = 5
-# Number of folds on which a trial must lower the loss before it is grown on the others.
-_FIRST_FOLDS = 2
 
 
 class NoModelYetError(KeyboardInterrupt):
@@ -327,6 +325,7 @@ class CrossValidation:
             selection.stopping,
             spec.fold_rounds,
             self._in_standard_errors,
+            len(self._folds),
         )
         winner = race.run(candidates, incumbent)
         if winner is not None:
@@ -392,7 +391,7 @@ class CrossValidation:
             return None
         selected = replace(before.candidate, options=replace(before.candidate.options, features=of_all))
         runs = self._start(selected, "scboost, features", features=of_folds, kept=kept)
-        for n_folds in (_FIRST_FOLDS, len(self._folds)):
+        for n_folds in (first_folds(len(self._folds)), len(self._folds)):
             reference = incumbent.first_losses(n_folds)
             stopping = ComparedStopping(**vars(selection.stopping), reference=tuple(reference), n_worse=_ROUNDS_BEHIND)
             runs.advance(self._spec.fold_rounds, stopping, n_folds)
