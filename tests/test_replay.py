@@ -134,3 +134,17 @@ def test_an_interrupt_while_leaf_values_are_fitted_again_keeps_the_finished_mode
     assert "interrupted" in model.stop_reason_
     assert model.n_estimators_ == sum(whole.__fitted_model__().members)
     assert np.corrcoef(model.predict_proba(X)[:, 1], whole.predict_proba(X)[:, 1])[0, 1] > 0.95
+
+
+def test_a_callback_that_stops_the_fit_keeps_the_average_of_the_fold_models():
+    """A model of few rounds, whose raw scores are near the intercept, would only shrink it."""
+    cls, X, y = data("binary")
+    settings = {**SMALL, "max_depth": 3, "tree_shape": "depth-wise"}
+    whole = cls(**settings).fit(X, y).__fitted_model__()
+    stopped = cls(**settings, callbacks=[lambda model: model.n_estimators_ == 3]).fit(X, y)
+    assert "callback" in stopped.stop_reason_
+    members = stopped.__fitted_model__().members
+    assert members == whole.members
+    assert stopped.n_estimators_ == sum(members)
+    raw = stopped.__fitted_model__().raw_scores(X, 1)
+    np.testing.assert_allclose(raw, np.mean([*whole._member_scores(whole.encode(X), 1)], axis=0), rtol=1e-5, atol=1e-6)

@@ -136,7 +136,7 @@ def _train_one(spec: FitSpec, data: TrainingData, context: Context) -> Trained:
         run.training.options = options
         samples.forget_keys()
     training = _grow(spec, run, strategy.n_rounds, "scboost", context)
-    join(training, alone=training.interrupted)
+    join(training, alone=training.interrupted or training.stop.is_premature)
     ensemble = training.ensemble
     trained = Trained(training, ensemble.n_rounds)
     if strategy.weighting is not None and validation is not None and not training.interrupted:
@@ -210,7 +210,7 @@ def _train_on_folds(spec: FitSpec, data: TrainingData, context: Context) -> Trai
         if weighted and training.scale and not training.interrupted:
             parts, n = zip(raw_scores_by_fold(models, folds, None), weighted, strict=True), len(folds)
             weighted = [(start + training.scale[0] * added + n * other) / (n + 1) for (start, added), other in parts]
-        join(training, alone=training.interrupted)
+        join(training, alone=training.interrupted or training.stop.is_premature)
     elif weights is not None and not training.interrupted:
         _apply_weights(training.ensemble, weights, models.n_rounds, n_rounds)
     _set_baseline(training, spec, samples, folds, weighted)
