@@ -168,7 +168,7 @@ def in_order(tasks: Sequence[Task]) -> list[Task]:
 def summary(path: Path) -> str:
     """Return a table of coverage and relative size, and how the targets are met.
 
-    Sizes are divided by those of MAPIE on the same data set before they are averaged.
+    Sizes are divided by those of MAPIE on the same data set, if it was measured there, before they are averaged.
     """
     results = Results(path)
     lines = []
@@ -184,6 +184,7 @@ def summary(path: Path) -> str:
                     results.mean(f"size_{c}", dataset=name, method=method)
                     / results.mean(f"size_{c}", dataset=name, method=MAPIE)
                     for name in done
+                    if results.values(f"size_{c}", dataset=name, method=MAPIE)
                 ]
                 ratio = float(np.exp(np.mean(np.log(ratios))))
                 cells.append(f"{c} %: covers {np.mean(means):.3f} (lowest {min(means):.3f}), size {ratio:.3f}")
