@@ -58,6 +58,7 @@ def pages():
     reproduction_page.page_text(results / "reproduction")
     speed.page_text(results / "speed")
     benchmarks.page_text(results)
+    benchmarks.compression_text(results)
     writeup.page_text(results)
     for name in guide.PAGES:
         guide.update((ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), name, results)
