@@ -89,7 +89,7 @@ def _dates_or_numbers(name: Hashable, texts: Collection[str]) -> str:
             f"dates as strings, which are read as categories: convert them, in pandas X[{name!r}] = "
             f"pd.to_datetime(X[{name!r}]), to use the year, month, weekday and so on."
         )
-    others = [text for text in texts if not _is_number(text)]
+    others = [text for text in texts if not is_number(text)]
     if others and len(texts) - len(others) > max(_LEAST_NUMBERS, len(others) * _MOSTLY / (1 - _MOSTLY)):
         return (
             f"numbers as strings because of {', '.join(map(repr, others[:3]))}, and is read as categorical: convert "
@@ -98,7 +98,8 @@ def _dates_or_numbers(name: Hashable, texts: Collection[str]) -> str:
     return ""
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a string is a number."""
     try:
         float(text)
     except ValueError:

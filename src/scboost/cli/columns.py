@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from scboost._data.identifiers import integers_identify, strings_identify
+from scboost._data.identifiers import integers_identify, is_number, strings_identify
 from scboost.cli.tables import is_category, pyarrow
 from scboost.cli.text import decimal_comma
 
@@ -52,7 +52,7 @@ def _about_text(name: str, present: Any, distinct: Any) -> Iterator[str]:
             "comma is the decimal point"
         )
         return
-    others = [text for text in texts if not _is_number(text)]
+    others = [text for text in texts if not is_number(text)]
     if others and len(texts) - len(others) > max(10, len(others)):
         counts = {entry["values"]: entry["counts"] for entry in present.value_counts().to_pylist()}
         n_others = sum(counts[text] for text in others)
@@ -69,11 +69,3 @@ def _about_text(name: str, present: Any, distinct: Any) -> Iterator[str]:
             f"column {name!r} has {len(texts):,} different values in {len(present):,} rows, like an ID or free text: "
             f"leave it out with --ignore {name!r}"
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
