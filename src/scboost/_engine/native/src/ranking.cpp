@@ -204,7 +204,7 @@ struct Pairs {
   }
 };
 
-// Adds the derivatives of the pairs of document i and all behind it, each times factor(j), and if asked for the losses,
+// Adds the derivatives of the pairs of document i and all behind it, each times factor(j), and the losses if requested,
 // half of each to both documents.
 template <bool kLosses, bool kDerivatives, class Factor>
 void add_pairs(const Query& query, std::size_t i, const Factor& factor, Pairs& pairs) {
