@@ -16,7 +16,8 @@ import exports
 from data_makers import real_target, two_classes
 from exports import HOSTILE, Case, expected, hostile_samples, largest_error, predicted
 from scboost import SCBoostClassifier, SCBoostRegressor, export_c, export_js, export_sql
-from scboost._model.codegen.program import chain, comment_text, read_tree
+from scboost._model.codegen import sql
+from scboost._model.codegen.program import Leaf, Program, Split, chain, comment_text, read_tree
 from scboost._model.codegen.sql import boundary
 from scboost.losses import IdentityLink
 
@@ -209,6 +210,19 @@ def test_injected_sql_is_not_executed():
 
 
 @needs_node
+def test_a_threshold_on_the_codes_of_a_categorical_feature_is_that_of_the_model():
+    # No library writes such a split, but a file may have it, and XGBoost compares the code of the category.
+    leaves = [Leaf(np.float32(value)) for value in (1.0, 2.0)]
+    split = Split(0, np.float32(0.5), (), missing_left=True, left=leaves[0], right=leaves[1], n_leaves=2)
+    known = (("a", "b", "c"),)
+    program = Program(((split,),), np.zeros(1), "identity", ("x",), known, frozenset(), None, (), zero_is_missing=False)
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.executemany("INSERT INTO t VALUES (?)", [("a",), ("b",), ("c",), (None,)])
+        found = connection.execute(sql.export_sql(program, None, "t", "sqlite", [])).fetchall()
+    assert [value for (value,) in found] == [1, 2, 2, 1]
+
+
 def test_javascript_rejects_invalid_samples(tmp_path):
     X = pd.DataFrame({"age": np.arange(60.0), "colour": ["red", "blue", "green"] * 20})
     export_js(SCBoostRegressor(**FAST).fit(X, X["age"]), tmp_path / "model.mjs")

@@ -181,7 +181,9 @@ def _condition(program: Program, split: Split, *, goes_left: bool) -> str:
     """Return the condition for going left or right; comparisons with NULL are not true."""
     column = f"f{split.feature}"
     if split.threshold is not None:
-        condition = f"{column} {'<' if goes_left else '>='} {number(boundary(split.threshold))}"
+        # Codes start at 1 here and at 0 in the model.
+        code = column if program.categories[split.feature] is None else f"{column} - 1"
+        condition = f"{code} {'<' if goes_left else '>='} {number(boundary(split.threshold))}"
     elif len(split.members) == 1:
         condition = f"{column} {'<>' if goes_left else '='} {split.members[0] + 1}"
     else:
