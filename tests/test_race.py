@@ -45,30 +45,24 @@ def in_standard_errors(values):
     return values.mean() / 0.01
 
 
-def run(curves, paces=None, margins=None, incumbent=None):
-    """Run a race of losses by round; return the winner's index, or None, and all competitors."""
+def run(curves, paces=None, margins=None):
+    """Run a race of losses by round; return the winner's index and all competitors."""
     paces, margins = paces or [1.0] * len(curves), margins or [0.0] * len(curves)
-    candidates = [
-        Candidate(replace(BASE, max_depth=i + 1), pace=pace, margin=margin)
-        for i, (pace, margin) in enumerate(zip(paces, margins, strict=True))
+    runs = [
+        Scripted(Candidate(replace(BASE, max_depth=i + 1), pace=pace, margin=margin), list(curve))
+        for i, (curve, pace, margin) in enumerate(zip(curves, paces, margins, strict=True))
     ]
-    runs = {}
-
-    def start(candidate):
-        i = candidates.index(candidate)
-        runs[i] = Scripted(candidate, list(curves[i]))
-        return runs[i]
-
-    if incumbent is not None:
-        known = Scripted(Candidate(BASE), list(incumbent))
-        known.advance(len(incumbent), EarlyStopping(len(incumbent) + 1, 0.0))
-        incumbent = known
-    best = Race(start, EarlyStopping(30, 0.0), 200, in_standard_errors, 3).run(candidates, incumbent)
-    return None if best is None else candidates.index(best.candidate), runs
+    best = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 3).run(runs)
+    return runs.index(best), runs
 
 
 def falling(end, n=150, start=1.0):
     return np.linspace(start, end, n)
+
+
+def slowing(end, n=150):
+    """The same gain in every doubling of rounds."""
+    return 1.0 - (1.0 - end) * np.log2(np.arange(1, n + 1)) / np.log2(n)
 
 
 def test_the_lowest_loss_wins_and_only_the_best_candidates_continue():
@@ -112,53 +106,54 @@ def test_a_single_candidate_runs_to_the_end():
 
 
 def test_a_candidate_with_a_margin_must_be_significantly_better():
-    others = [falling(0.6)] * 2
     for gain, wins in ((0.01, False), (0.05, True)):
-        assert run([falling(0.5 - gain), falling(0.5), *others], margins=[2.0, 0, 0, 0])[0] == (0 if wins else 1)
-        assert run([falling(0.5 - gain)], margins=[2.0], incumbent=falling(0.5))[0] == (0 if wins else None)
+        assert run([slowing(0.5 - gain), slowing(0.5), falling(0.6)], margins=[2.0, 0, 0])[0] == (0 if wins else 1)
 
 
-def test_the_incumbent_is_kept_unless_a_candidate_has_a_lower_loss():
-    assert run([falling(0.55), falling(0.52)], incumbent=falling(0.5))[0] is None
-    assert run([falling(0.55), falling(0.48)], incumbent=falling(0.5))[0] == 1
-    assert run([], incumbent=falling(0.5))[0] is None
+def test_the_last_two_are_compared_before_they_are_grown_to_the_end():
+    winner, runs = run([falling(0.55), falling(0.52), falling(0.5)])
+    assert winner == 2
+    assert [len(one.losses) for one in runs] == [30, 75, 150]
 
 
-def test_a_candidate_behind_the_incumbent_gives_up():
-    _, runs = run([falling(0.55), falling(0.52)], incumbent=falling(0.5))
-    assert len(runs[1].losses) < 100
+def test_competitors_may_have_rounds_already():
+    started = Scripted(Candidate(BASE), list(falling(0.5)))
+    started.advance(75, EarlyStopping(30, 0.0))
+    other = Scripted(Candidate(replace(BASE, max_depth=8)), list(falling(0.6)))
+    assert Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 3).run([started, other]) is started
+    assert (len(started.losses), len(other.losses)) == (150, 75)
 
 
 def test_a_candidate_with_a_margin_may_start_slowly():
     """Shallow trees are behind deep ones for long, and still win on some data."""
-    slow = np.concatenate([np.linspace(1.0, 0.9, 90), np.linspace(0.9, 0.4, 60)])
-    winner, runs = run([slow, falling(0.7)], margins=[2.0, 0.0], incumbent=falling(0.6))
+    slow = slowing(0.4)
+    winner, runs = run([slow, falling(0.5, 40)], margins=[2.0, 0.0])
+    assert slow[40] > 0.55
     assert winner == 0
-    assert len(runs[1].losses) < 100
+    assert len(runs[0].losses) == 150
+
+
+def test_a_candidate_with_a_margin_that_cannot_catch_up_is_given_up():
+    winner, runs = run([slowing(0.6), falling(0.5, 40)], margins=[2.0, 0.0])
+    assert winner == 1
+    assert len(runs[0].losses) < 50
 
 
 def test_a_candidate_with_a_margin_is_grown_on_all_folds_only_if_it_is_better_on_the_first():
     for end, folds in ((0.65, [2]), (0.4, [2, None])):
-        _, runs = run([falling(end)], margins=[2.0], incumbent=falling(0.6))
+        _, runs = run([slowing(end), falling(0.6)], margins=[2.0, 0.0])
         assert runs[0].folds == folds
 
 
-@pytest.mark.parametrize("has_incumbent", [False, True])
-def test_only_the_better_kind_of_categorical_splits_competes(has_incumbent):
+def test_only_the_better_kind_of_categorical_splits_competes():
     options = [replace(BASE, subset_splits=subsets) for subsets in (False, True)]
     symmetric = [replace(one, shape="symmetric") for one in options]
     for better in (0, 1):
-        ends = {Candidate(one): 0.6 if i == better else 0.7 for i, one in enumerate(options)}
-        ends |= {Candidate(one): 0.5 for one in symmetric}
-        runs = {candidate: Scripted(candidate, list(falling(end))) for candidate, end in ends.items()}
-        incumbent = None
-        if has_incumbent:
-            incumbent = Scripted(Candidate(options[0]), list(falling(ends[Candidate(options[0])])))
-            incumbent.advance(150, EarlyStopping(151, 0.0))
-        candidates = [one for one in ends if not (has_incumbent and one == incumbent.candidate)]
-        race = Race(runs.__getitem__, EarlyStopping(30, 0.0), 200, in_standard_errors, 3)
-        assert race.run(candidates, incumbent).candidate.options == symmetric[better]
-        assert not runs[Candidate(symmetric[1 - better])].losses
+        ends = {one: 0.6 if i == better else 0.7 for i, one in enumerate(options)} | dict.fromkeys(symmetric, 0.5)
+        runs = [Scripted(Candidate(one), list(falling(end))) for one, end in ends.items()]
+        race = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 3)
+        assert race.run(runs).candidate.options == symmetric[better]
+        assert not runs[3 - better].losses
 
 
 def test_early_stopping_continues_between_stages():

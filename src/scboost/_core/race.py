@@ -1,8 +1,8 @@
 """Successive halving: candidates for the options of a model compete on the folds of a cross-validation.
 
 Candidates start with short runs on the first folds; those with the lowest loss on held-out samples go on. Runs are
-continued, never repeated. Candidates are in the order of their cost: a tie goes to the cheaper one. The last ones are
-grown on all folds and compared with the incumbent, if there is one.
+continued, never repeated. Candidates are in the order of their cost: a tie goes to the cheaper one. The best one is
+grown to the end on all folds.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Generic, Protocol, TypeVar
 
 from scboost._arrays import FloatArray
 from scboost._core.loop import Settings
-from scboost._core.stopping import ComparedStopping, EarlyStopping
+from scboost._core.stopping import EarlyStopping, HopelessStopping
 from scboost._engine.interface import TreeOptions
 
 # Share of the folds on which candidates are compared before the last ones are grown on all.
 _FIRST_FOLDS = 0.4
+FIRST_ROUNDS = 75
+"""Rounds after which features are selected and the last two candidates are compared."""
 # Rounds after which candidates are compared, on which share of the first folds, and how many of them go on.
-_RUNGS = ((12, 0.5, 3), (30, 1.0, 2), (75, 1.0, 1))
+_RUNGS = ((12, 0.5, 3), (30, 1.0, 2), (FIRST_ROUNDS, 1.0, 1))
 # The same for candidates with a margin, shallow trees: they learn slowly at first, so that they compete with each
-# other, not with deep trees. The best of them is grown until it stops improving.
+# other, not with deep trees. The best of them is grown until it cannot catch up with deep trees any more.
 _MARGIN_RUNGS = ((30, 1.0, 1),)
 # Rounds after which subset splits are compared with one-vs-rest splits; then all candidates have the better kind.
 _SPLITS_ROUNDS = 30
-# After how many rounds in which it is worse than the incumbent the last candidate gives up.
-_ROUNDS_BEHIND = 10
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Candidate:
         return replace(base, gamma=gamma)
 
 
-class Measured(Protocol):
-    """Models of one candidate."""
+class Competitor(Protocol):
+    """Models of one candidate, which can be grown further."""
 
     candidate: Candidate
     losses: list[float]
@@ -71,10 +71,6 @@ class Measured(Protocol):
 
     def pointwise_loss(self) -> FloatArray | None:
         """Return the loss of each held-out sample after the best round; None if a fold has no trees."""
-
-
-class Competitor(Measured, Protocol):
-    """Models of one candidate, which can be grown further."""
 
     def advance(self, n_rounds: int, stopping: EarlyStopping, n_folds: int | None = None) -> None:
         """Grow the models of the first folds, or of all, up to a number of rounds, unless they stop before."""
@@ -89,12 +85,10 @@ def first_folds(n_folds: int) -> int:
 
 
 class Race(Generic[_T]):
-    """Successive halving of candidates.
+    """Successive halving of competitors.
 
     Parameters
     ----------
-    start : callable
-        Returns the competitor of a candidate, without rounds.
     stopping : EarlyStopping
         When competitors stop.
     n_rounds : int
@@ -107,63 +101,45 @@ class Race(Generic[_T]):
 
     def __init__(
         self,
-        start: Callable[[Candidate], _T],
         stopping: EarlyStopping,
         n_rounds: int,
         in_standard_errors: Callable[[FloatArray], float],
         n_folds: int,
     ) -> None:
-        self._start, self._stopping, self._n_rounds = start, stopping, n_rounds
+        self._stopping, self._n_rounds = stopping, n_rounds
         self._in_standard_errors, self._n_first = in_standard_errors, first_folds(n_folds)
 
-    def run(self, candidates: Sequence[Candidate], incumbent: Measured | None = None) -> _T | None:
-        """Return the best competitor, grown to the end; None if it does not beat the incumbent.
+    def run(self, competitors: Sequence[_T]) -> _T:
+        """Return the best competitor, grown to the end.
 
         Parameters
         ----------
-        candidates : sequence of Candidate
-            What competes; not the candidate of the incumbent.
-        incumbent : Measured, optional
-            Models that are grown to the end already.
+        competitors : sequence of Competitor
+            In the order of their cost; some may have rounds already. At least one has no margin.
         """
-        started = self._with_better_splits([self._start(candidate) for candidate in candidates], incumbent)
-        finalists = [
-            *self._best([one for one in started if not one.candidate.margin], _RUNGS),
-            *self._best([one for one in started if one.candidate.margin], _MARGIN_RUNGS),
-        ]
-        best, winner = incumbent, None
-        for one in finalists:
-            stopping = self._stopping
-            if incumbent is not None and not one.candidate.margin:
-                stopping = self._compared(one, incumbent)
-            if best is not None and one.candidate.margin:
-                one.advance(self._n_rounds, stopping, self._n_first)
-                if _lowest(one, self._n_first) >= _lowest(best, self._n_first):
-                    continue
-            one.advance(self._n_rounds, stopping)
-            if best is None or self._is_better(one, best):
-                best = winner = one
+        left = self._with_better_splits(competitors)
+        winner = self._best([one for one in left if not one.candidate.margin], _RUNGS)
+        winner.advance(self._n_rounds, self._stopping)
+        slow = [one for one in left if one.candidate.margin]
+        if slow and self._is_better(challenger := self._best(slow, _MARGIN_RUNGS), winner):
+            winner = challenger
         return winner
 
-    def _with_better_splits(self, started: list[_T], incumbent: Measured | None) -> list[_T]:
+    def _with_better_splits(self, competitors: Sequence[_T]) -> list[_T]:
         """Return the competitors with the better kind of categorical splits, compared with all else as by default."""
-        first = next((one for one in started if not one.candidate.margin), None)
-        default: Measured | None = first if incumbent is None else incumbent
-        if default is None or default.candidate.options.subset_splits:
-            return started
+        default = next(one for one in competitors if not one.candidate.margin)
         options = replace(default.candidate.options, subset_splits=True)
-        trial = next((one for one in started if one.candidate == replace(default.candidate, options=options)), None)
-        if trial is None:
-            return started
+        trial = next((one for one in competitors if one.candidate == replace(default.candidate, options=options)), None)
+        if trial is None or trial is default:
+            return list(competitors)
         n = min(_SPLITS_ROUNDS, self._n_rounds)
-        trial.advance(n, self._stopping, self._n_first)
-        if incumbent is None and first is not None:
-            first.advance(n, self._stopping, self._n_first)
+        for one in (default, trial):
+            one.advance(n, self._stopping, self._n_first)
         is_better = _lowest(trial, self._n_first, n) < _lowest(default, self._n_first, n)
-        return [one for one in started if one.candidate.options.subset_splits == is_better]
+        return [one for one in competitors if one.candidate.options.subset_splits == is_better]
 
-    def _best(self, competitors: list[_T], rungs: Sequence[tuple[int, float, int]]) -> list[_T]:
-        """Return the best competitor, if there is any."""
+    def _best(self, competitors: list[_T], rungs: Sequence[tuple[int, float, int]]) -> _T:
+        """Return the best competitor."""
         left = competitors
         for rounds, share, kept in rungs:
             if len(left) > kept:
@@ -173,27 +149,23 @@ class Race(Generic[_T]):
                     one.advance(n_rounds, self._stopping, n_folds)
                     lowest.append(_lowest(one, n_folds, n_rounds))
                 left = [left[i] for i in sorted(range(len(left)), key=lowest.__getitem__)[:kept]]
-        return left
+        return left[0]
 
-    def _is_better(self, one: Measured, other: Measured) -> bool:
-        """Whether models have a lower loss, by the margin of their candidate."""
-        if _lowest(one) >= _lowest(other):
+    def _is_better(self, one: _T, other: _T) -> bool:
+        """Whether a competitor has a lower loss in the end, by the margin of its candidate."""
+        target = _lowest(other, self._n_first)
+        stopping = HopelessStopping(**vars(self._stopping), target=target, n_rounds=self._n_rounds)
+        one.advance(self._n_rounds, stopping, self._n_first)
+        if _lowest(one, self._n_first) >= target:
             return False
-        if not one.candidate.margin:
-            return True
+        one.advance(self._n_rounds, self._stopping)
         before, after = other.pointwise_loss(), one.pointwise_loss()
-        if before is None or after is None:
+        if _lowest(one) >= _lowest(other) or before is None or after is None:
             return False
         return self._in_standard_errors(before - after) > one.candidate.margin
 
-    def _compared(self, one: Measured, incumbent: Measured) -> EarlyStopping:
-        """Return when the last candidate stops: also if it stays behind the incumbent at the same stage."""
-        ratio, n = one.candidate.pace / incumbent.candidate.pace, len(incumbent.losses)
-        reference = tuple(incumbent.losses[min(int(i / ratio), n - 1)] for i in range(int(n * ratio)))
-        return ComparedStopping(**vars(self._stopping), reference=reference, n_worse=_ROUNDS_BEHIND)
 
-
-def _lowest(one: Measured, n_folds: int | None = None, n_rounds: int | None = None) -> float:
+def _lowest(one: Competitor, n_folds: int | None = None, n_rounds: int | None = None) -> float:
     """Return the lowest loss on the first folds, or on all, up to a number of rounds."""
     losses = one.losses if n_folds is None else one.first_losses(n_folds)
     return min(losses[:n_rounds], default=math.inf)

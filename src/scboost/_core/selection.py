@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scboost._arrays import FloatArray, Paged
-from scboost._core.race import Candidate, Race, first_folds
+from scboost._core.race import FIRST_ROUNDS, Candidate, Race, first_folds
 from scboost._core.run import OutOfFold, Run, grow, pooled_loss
-from scboost._core.spec import FitSpec
+from scboost._core.spec import FitSpec, RoundSelection
 from scboost._core.statistics import standard_errors
 from scboost._core.stopping import ComparedStopping, ContinuedStopping, EarlyStopping, JointStopping, Stopping
 from scboost._core.training import Training
@@ -54,8 +54,6 @@ class FoldModels:
         The best number of rounds, or that of all.
     candidate : Candidate
         Their options.
-    features : tuple of tuples of int
-        Features of each model; empty for all.
     """
 
     trainings: list[Training]
@@ -64,20 +62,6 @@ class FoldModels:
     losses: list[float]
     n_rounds: int
     candidate: Candidate
-    features: tuple[tuple[int, ...], ...] = ()
-
-    @property
-    def have_trees(self) -> bool:
-        """Whether every model has a split."""
-        return all(training.ensemble.gains().any() for training in self.trainings)
-
-    def first_losses(self, n_folds: int) -> list[float]:
-        """Return the loss on the held-out samples of the first folds after each round."""
-        return _first_losses(self.held_out[:n_folds], self.trainings)
-
-    def pointwise_loss(self) -> FloatArray | None:
-        """Return the loss of each held-out sample after the best round, fold by fold; None if a fold has no trees."""
-        return _pointwise_loss(self.held_out, self.trainings)
 
 
 def _pointwise_loss(held_out: Sequence[OutOfFold], trainings: Sequence[Training]) -> FloatArray | None:
@@ -134,7 +118,7 @@ class FoldRuns:
         features: tuple[tuple[int, ...], ...] = (),
         kept: bool = False,
     ) -> None:
-        self.candidate, self.losses, self._features = candidate, list[float](), features
+        self.candidate, self.losses, self.features = candidate, list[float](), features
         self._context, self._label, self._kept, self._selects = context, label, kept, spec.selection is not None
         self._spec, self._samples, self._folds, self._engines = spec, samples, folds, engines
         self._done = False
@@ -265,8 +249,11 @@ class FoldRuns:
         best = int(np.argmin(self.losses)) + 1 if self._selects and self.losses else len(self.losses)
         for training in trainings:
             training.ensemble.truncate(best)
-        parts = self._held_out, self._contributions, self.losses, best, self.candidate, self._features
-        return FoldModels(trainings, *parts)
+        return FoldModels(trainings, self._held_out, self._contributions, self.losses, best, self.candidate)
+
+    def gains(self) -> FloatArray:
+        """Return the gain of each feature in the model of each fold, of shape (n_folds, n_features)."""
+        return np.array([run.training.ensemble.gains() for run in self._runs])
 
     def first_losses(self, n_folds: int) -> list[float]:
         """Return the loss on the held-out samples of the first folds after each round."""
@@ -303,36 +290,26 @@ class CrossValidation:
     def grow(self, *, kept: bool) -> FoldModels:
         """Grow fold models, of the best candidate where there are several, and cut them at the best round."""
         spec, selection = self._spec, self._spec.selection
-        label = "scboost, folds" if kept or len(self._folds) > 1 else "scboost, rounds"
+        base = Candidate(spec.options)
+        runs = self._start(base, self._label(kept), kept=kept)
         if selection is None:
-            runs = self._start(Candidate(spec.options), label, kept=kept)
             runs.advance(spec.fold_rounds, None)
             return runs.models()
-        candidates, incumbent = list(selection.candidates), None
-        features: tuple[tuple[int, ...], ...] = ()
-        if len(self._folds) > 1:
-            base = Candidate(spec.options)
-            candidates.remove(base)
-            runs = self._start(base, label, kept=kept)
-            runs.advance(spec.fold_rounds, selection.stopping)
-            incumbent = runs.models()
-            if selection.selects_features:
-                incumbent = self._select_features(incumbent, kept=kept)
-            features, of_all = incumbent.features, incumbent.candidate.options.features
-            candidates = [replace(one, options=replace(one.options, features=of_all)) for one in candidates]
-        race = Race(
-            lambda one: self._start(one, label, features=features, kept=kept),
-            selection.stopping,
-            spec.fold_rounds,
-            self._in_standard_errors,
-            len(self._folds),
-        )
-        winner = race.run(candidates, incumbent)
-        if winner is not None:
-            return winner.models()
-        if incumbent is None:
-            raise ValueError("there is no candidate")
-        return incumbent
+        if selection.selects_features and len(self._folds) > 1:
+            runs = self._select_features(runs, selection, kept=kept)
+        competitors = [self._competitor(one, runs, kept=kept) for one in selection.candidates if one != base]
+        competitors.insert(selection.candidates.index(base), runs)
+        race = Race[FoldRuns](selection.stopping, spec.fold_rounds, self._in_standard_errors, len(self._folds))
+        return race.run(competitors).models()
+
+    def _label(self, kept: bool) -> str:
+        """Return the label of the progress bar."""
+        return "scboost, folds" if kept or len(self._folds) > 1 else "scboost, rounds"
+
+    def _competitor(self, candidate: Candidate, base: FoldRuns, *, kept: bool) -> FoldRuns:
+        """Return fold models of a candidate with the features of others."""
+        options = replace(candidate.options, features=base.candidate.options.features)
+        return self._start(replace(candidate, options=options), self._label(kept), features=base.features, kept=kept)
 
     def _start(
         self,
@@ -352,55 +329,48 @@ class CrossValidation:
         parts = self._samples, folds, candidate, engines, self._context, label
         return FoldRuns(spec, *parts, features=features, kept=kept)
 
-    def _select_features(self, models: FoldModels, *, kept: bool) -> FoldModels:
-        """Try fewer features.
+    def _select_features(self, base: FoldRuns, selection: RoundSelection, *, kept: bool) -> FoldRuns:
+        """Try fewer features; return the fold models with the best ones after the first rounds.
 
         The features of a fold's model are selected by their gains in the model of that fold, which has not seen the
         samples that evaluate the selection.
         """
-        if not models.have_trees:
-            return models
-        gains = np.array([training.ensemble.gains() for training in models.trainings])
+        n_rounds = min(FIRST_ROUNDS, self._spec.fold_rounds)
+        base.advance(n_rounds, selection.stopping)
+        gains = base.gains()
+        if not gains.any(axis=1).all():
+            return base
         gains /= gains.mean(axis=1, keepdims=True)
 
-        def without(least: float, incumbent: FoldModels) -> FoldModels | None:
+        def without(least: float, incumbent: FoldRuns) -> FoldRuns | None:
             """Try the features with a gain above the least."""
             parts = (*gains, gains.mean(axis=0))
             *of_folds, of_all = (tuple(np.flatnonzero(part > least).tolist()) for part in parts)
             if len(of_all) == gains.shape[1] or not all((*of_folds, of_all)):
                 return None
-            return self._try_features(tuple(of_folds), of_all, incumbent, models, kept=kept)
+            options = replace(base.candidate.options, features=of_all)
+            label = "scboost, features"
+            trial = self._start(replace(base.candidate, options=options), label, features=tuple(of_folds), kept=kept)
+            return trial if self._is_better(trial, n_rounds, selection.stopping, (incumbent, base)) else None
 
-        middle = without(_GAIN, models)
+        middle = without(_GAIN, base)
         if middle is not None:
             return without(_HIGH_GAIN, middle) or middle
-        return next((found for least in _LOW_GAINS if (found := without(least, models)) is not None), models)
+        return next((found for least in _LOW_GAINS if (found := without(least, base)) is not None), base)
 
-    def _try_features(
-        self,
-        of_folds: tuple[tuple[int, ...], ...],
-        of_all: tuple[int, ...],
-        incumbent: FoldModels,
-        before: FoldModels,
-        *,
-        kept: bool,
-    ) -> FoldModels | None:
-        """Grow fold models again; None unless they beat the incumbent, and significantly those before."""
-        selection = self._spec.selection
-        if selection is None:
-            return None
-        selected = replace(before.candidate, options=replace(before.candidate.options, features=of_all))
-        runs = self._start(selected, "scboost, features", features=of_folds, kept=kept)
+    def _is_better(
+        self, trial: FoldRuns, n_rounds: int, stopping: EarlyStopping, others: tuple[FoldRuns, FoldRuns]
+    ) -> bool:
+        """Whether a trial beats the incumbent, and significantly the base, in the first rounds."""
+        incumbent, base = others
         for n_folds in (first_folds(len(self._folds)), len(self._folds)):
             reference = incumbent.first_losses(n_folds)
-            stopping = ComparedStopping(**vars(selection.stopping), reference=tuple(reference), n_worse=_ROUNDS_BEHIND)
-            runs.advance(self._spec.fold_rounds, stopping, n_folds)
-            if min(runs.losses, default=np.inf) >= min(reference, default=np.inf):
-                return None
-        tried = runs.models()
-        old, new = before.pointwise_loss(), tried.pointwise_loss()
-        is_better = old is not None and new is not None and self._in_standard_errors(old - new) > _STANDARD_ERRORS
-        return tried if is_better else None
+            compared = ComparedStopping(**vars(stopping), reference=tuple(reference), n_worse=_ROUNDS_BEHIND)
+            trial.advance(n_rounds, compared, n_folds)
+            if min(trial.losses, default=np.inf) >= min(reference, default=np.inf):
+                return False
+        old, new = base.pointwise_loss(), trial.pointwise_loss()
+        return old is not None and new is not None and self._in_standard_errors(old - new) > _STANDARD_ERRORS
 
     def _in_standard_errors(self, values: FloatArray) -> float:
         """Return the mean of a quantity of the held-out samples in units of its standard error."""

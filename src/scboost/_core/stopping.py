@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
+
+# Rounds from which validation losses are extrapolated.
+_FEWEST_TO_EXTRAPOLATE = 40
 
 
 class StopReason(Enum):
@@ -128,6 +132,34 @@ class ComparedStopping(EarlyStopping):
         compared = list(zip(losses, self.reference, strict=False))[-self.n_worse :]
         behind = len(compared) == self.n_worse and all(own > other for own, other in compared)
         return (behind and len(losses) <= len(self.reference)) or super().reached(losses)
+
+
+@dataclass(frozen=True)
+class HopelessStopping(EarlyStopping):
+    """When to stop a slow candidate that must fall below a target in the end.
+
+    Its loss is extrapolated: it would fall by as much as in the last doubling of rounds in each further doubling.
+
+    Attributes
+    ----------
+    target : float
+        Loss to fall below.
+    n_rounds : int
+        Maximum number of rounds.
+    """
+
+    target: float = 0.0
+    n_rounds: int = 0
+
+    def reached(self, losses: Sequence[float]) -> bool:
+        """Whether to stop, given the validation loss after each round so far."""
+        n = len(losses)
+        if n >= _FEWEST_TO_EXTRAPOLATE:
+            lowest = min(losses)
+            by_doubling = min(losses[: n // 2]) - lowest
+            if lowest - by_doubling * max(math.log2(self.n_rounds / n), 0.0) > self.target:
+                return True
+        return super().reached(losses)
 
 
 @dataclass(frozen=True)
