@@ -304,7 +304,7 @@ def test_fold_models_of_a_rare_class_keep_the_learning_rate(native):
     constant = -(y.mean() * np.log(y.mean()) + (1 - y.mean()) * np.log(1 - y.mean()))
     losses = model.selection_log_["validation_loss"]
     assert (losses[:20] < constant).all()
-    assert autotune.selection_speedup(0.1, 0.004) == 1 < autotune.selection_speedup(0.1, 0.006)
+    assert autotune.selection_speedup(0.1, 5_000, 0.004) == 1 < autotune.selection_speedup(0.1, 5_000, 0.006)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,9 @@ MAX_SELECTION_SIZE = _SELECTION_FOLDS[-1][0]
 _PATIENCE = 10
 # Patience while the number of rounds is selected: rounds, and share of the best round so far.
 _SELECTION_STOPPING = EarlyStopping(patience=60, tol=0.0, share=0.2)
-# Fold models that are not kept take larger steps and fewer of them: they find the best round at less cost, as well.
-_SELECTION_SPEEDUP = 4
+# Fold models take larger steps and fewer of them than a single model would: their average does not need small ones. With
+# few samples, whose rounds cost little more than their overhead, even larger ones.
+_SELECTION_SPEEDUP, _SPEEDUP_OF_FEW = 4, 8
 # Share of a class below which they do not: from log-odds far from 0, where Hessians are small, such steps overshoot.
 RARE_CLASS = 0.005
 # Features from which and samples up to which histograms, not samples, take the time of growing a tree.
@@ -56,8 +57,8 @@ _SHALLOW_MARGIN = 1.0
 # Outputs above which rounds are so expensive that only shapes with their projection and categorical splits compete, and
 # for several targets, whose trees are often best shallow, one depth.
 _MANY_OUTPUTS, _DEPTH_OF_MANY = 4, 3
-# Samples from which other shapes and larger trees are candidates.
-_SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
+# Samples up to which fold models take larger steps, and from which other shapes and larger trees are candidates.
+_FEWEST_SAMPLES, _SOME_SAMPLES, _MANY_SAMPLES = 1_000, 2_000, 10_000
 
 
 def early_stopping(patience: int | str, tol: float, *, is_open: bool) -> EarlyStopping:
@@ -74,11 +75,12 @@ def selection_stopping(patience: int | str, tol: float) -> EarlyStopping:
     return _SELECTION_STOPPING if isinstance(patience, str) else EarlyStopping(int(patience), float(tol))
 
 
-def selection_speedup(rate: float, rarest_class: float = 1.0) -> int:
+def selection_speedup(rate: float, n_samples: float, rarest_class: float = 1.0) -> int:
     """Return by which factor the learning rate of fold models is larger."""
     if rarest_class < RARE_CLASS:
         return 1
-    return min(_SELECTION_SPEEDUP, max(int(LARGEST_RATE / rate), 1))
+    speedup = _SPEEDUP_OF_FEW if n_samples <= _FEWEST_SAMPLES else _SELECTION_SPEEDUP
+    return min(speedup, max(int(LARGEST_RATE / rate), 1))
 
 
 def selection_folds(effective_size: float, n_outputs: int = 1) -> int:

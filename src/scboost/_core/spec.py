@@ -457,7 +457,7 @@ def _selection(
     if (
         strategy.weighting is None or strategy.adds_full_model
     ):  # fold models that are not kept may have a larger learning rate
-        speedup = autotune.selection_speedup(rate, facts.rarest_class)
+        speedup = autotune.selection_speedup(rate, facts.effective_size, facts.rarest_class)
         stopping = replace(stopping, patience=-(-stopping.patience // speedup))
     by_loss = p.estimator is None and p.early_stopping_metric is None
     few_samples = facts.effective_size <= autotune.MAX_SELECTION_SIZE
