@@ -1,7 +1,8 @@
 """Selection by cross-validation: number of rounds, depth, features and categorical splits.
 
 Models of all folds grow in step. Features are left out if that lowers the loss of models with the default options on
-held-out samples by more than two standard errors; then candidates for the options compete on the same folds.
+held-out samples by more than two standard errors after the first rounds; then all candidates for the options, the
+default ones among them, compete on the same folds.
 """
 
 from __future__ import annotations
