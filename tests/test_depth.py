@@ -46,7 +46,7 @@ def test_shallow_trees_have_the_learning_rate_of_the_fold_models():
     X, y = additive()
     model = SCBoostClassifier(**{**QUICK, "learning_rate": "auto"}).fit(X, y)
     assert model.max_depth_ in (2, 3)
-    assert model.learning_rate_ == pytest.approx(4 * auto_learning_rate(len(y), 1000))
+    assert model.learning_rate_ == pytest.approx(8 * auto_learning_rate(len(y), 1000))
     assert SCBoostClassifier(**QUICK).fit(X, y).learning_rate_ == QUICK["learning_rate"]
 
 

@@ -113,15 +113,15 @@ def test_a_candidate_with_a_margin_must_be_significantly_better():
 def test_the_last_two_are_compared_before_they_are_grown_to_the_end():
     winner, runs = run([falling(0.55), falling(0.52), falling(0.5)])
     assert winner == 2
-    assert [len(one.losses) for one in runs] == [30, 75, 150]
+    assert [len(one.losses) for one in runs] == [30, 50, 150]
 
 
 def test_competitors_may_have_rounds_already():
     started = Scripted(Candidate(BASE), list(falling(0.5)))
-    started.advance(75, EarlyStopping(30, 0.0))
+    started.advance(50, EarlyStopping(30, 0.0))
     other = Scripted(Candidate(replace(BASE, max_depth=8)), list(falling(0.6)))
     assert Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 3).run([started, other]) is started
-    assert (len(started.losses), len(other.losses)) == (150, 75)
+    assert (len(started.losses), len(other.losses)) == (150, 50)
 
 
 def test_a_candidate_with_a_margin_may_start_slowly():
@@ -304,7 +304,19 @@ def test_fold_models_of_a_rare_class_keep_the_learning_rate(native):
     constant = -(y.mean() * np.log(y.mean()) + (1 - y.mean()) * np.log(1 - y.mean()))
     losses = model.selection_log_["validation_loss"]
     assert (losses[:20] < constant).all()
-    assert autotune.selection_speedup(0.1, 5_000, 0.004) == 1 < autotune.selection_speedup(0.1, 5_000, 0.006)
+    assert autotune.selection_speedup(0.1, 0.004) == 1 < autotune.selection_speedup(0.1, 0.006)
+
+
+def test_averaged_fold_models_of_few_samples_take_larger_steps():
+    assert autotune.selection_speedup(0.03, few_averaged=True) == 2 * autotune.selection_speedup(0.03)
+    assert autotune.selection_speedup(0.2, few_averaged=True) * 0.2 <= autotune.LARGEST_RATE
+    n = autotune.FEW_SAMPLES
+    few, many = (additive(size) for size in (n, n + 100))
+    params = {**QUICK, "learning_rate": "auto", "max_depth": 2}
+    rates = [SCBoostClassifier(**params).fit(X, y).learning_rate_ for X, y in (few, many)]
+    assert rates[0] > 1.9 * rates[1]
+    single = SCBoostClassifier(**params, n_estimators=600).fit(*few)  # no average
+    assert single.learning_rate_ < rates[1]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ FARTHER = 2
 """How many times the maximum number of rounds fold models may stand for, if the learning rate is free."""
 FEWEST_CATEGORIES_FOR_SUBSETS = 4
 """Number of categories from which subset splits differ from one-vs-rest splits."""
+FEW_SAMPLES = 1_000
+"""Number of samples up to which averaged fold models take larger steps."""
 MIN_SAMPLES_TO_SELECT = 20
 """Number of distinct samples from which the number of rounds can be selected."""
 
@@ -45,8 +47,8 @@ MAX_SELECTION_SIZE = _SELECTION_FOLDS[-1][0]
 _PATIENCE = 10
 # Patience while the number of rounds is selected: rounds, and share of the best round so far.
 _SELECTION_STOPPING = EarlyStopping(patience=60, tol=0.0, share=0.2)
-# Fold models take larger steps and fewer of them than a single model would: their average does not need small ones. With
-# few samples, whose rounds cost little more than their overhead, even larger ones.
+# Fold models take larger steps and fewer of them: they find the best round at less cost, as well. Where they are
+# averaged and samples are few, so that rounds cost little more than their overhead, even larger ones.
 _SELECTION_SPEEDUP, _SPEEDUP_OF_FEW = 4, 8
 # Share of a class below which they do not: from log-odds far from 0, where Hessians are small, such steps overshoot.
 RARE_CLASS = 0.005
@@ -57,8 +59,8 @@ _SHALLOW_MARGIN = 1.0
 # Outputs above which rounds are so expensive that only shapes with their projection and categorical splits compete, and
 # for several targets, whose trees are often best shallow, one depth.
 _MANY_OUTPUTS, _DEPTH_OF_MANY = 4, 3
-# Samples up to which fold models take larger steps, and from which other shapes and larger trees are candidates.
-_FEWEST_SAMPLES, _SOME_SAMPLES, _MANY_SAMPLES = 1_000, 2_000, 10_000
+# Samples from which other shapes and larger trees are candidates.
+_SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
 
 
 def early_stopping(patience: int | str, tol: float, *, is_open: bool) -> EarlyStopping:
@@ -75,11 +77,11 @@ def selection_stopping(patience: int | str, tol: float) -> EarlyStopping:
     return _SELECTION_STOPPING if isinstance(patience, str) else EarlyStopping(int(patience), float(tol))
 
 
-def selection_speedup(rate: float, n_samples: float, rarest_class: float = 1.0) -> int:
+def selection_speedup(rate: float, rarest_class: float = 1.0, *, few_averaged: bool = False) -> int:
     """Return by which factor the learning rate of fold models is larger."""
     if rarest_class < RARE_CLASS:
         return 1
-    speedup = _SPEEDUP_OF_FEW if n_samples <= _FEWEST_SAMPLES else _SELECTION_SPEEDUP
+    speedup = _SPEEDUP_OF_FEW if few_averaged else _SELECTION_SPEEDUP
     return min(speedup, max(int(LARGEST_RATE / rate), 1))
 
 

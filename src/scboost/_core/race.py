@@ -19,7 +19,7 @@ from scboost._engine.interface import TreeOptions
 
 # Share of the folds on which candidates are compared before the last ones are grown on all.
 _FIRST_FOLDS = 0.4
-FIRST_ROUNDS = 75
+FIRST_ROUNDS = 50
 """Rounds after which features are selected and the last two candidates are compared."""
 # Rounds after which candidates are compared, on which share of the first folds, and how many of them go on.
 _RUNGS = ((12, 0.5, 3), (30, 1.0, 2), (FIRST_ROUNDS, 1.0, 1))

@@ -453,11 +453,13 @@ def _selection(
     p: Parameters, strategy: Strategy, loss: Loss, facts: Facts, rate: float, options: TreeOptions, engine: str
 ) -> RoundSelection:
     stopping = autotune.selection_stopping(p.n_iter_no_change, p.tol)
+    averages = strategy.may_average and p.learning_rate == "auto" and loss.task == "regression"
     speedup = 1
     if (
         strategy.weighting is None or strategy.adds_full_model
     ):  # fold models that are not kept may have a larger learning rate
-        speedup = autotune.selection_speedup(rate, facts.effective_size, facts.rarest_class)
+        few = averages and facts.effective_size <= autotune.FEW_SAMPLES
+        speedup = autotune.selection_speedup(rate, facts.rarest_class, few_averaged=few)
         stopping = replace(stopping, patience=-(-stopping.patience // speedup))
     by_loss = p.estimator is None and p.early_stopping_metric is None
     few_samples = facts.effective_size <= autotune.MAX_SELECTION_SIZE
@@ -480,7 +482,7 @@ def _selection(
         if competes
         else (Candidate(options),),
         scales_rate=free.rate,
-        averages=strategy.may_average and free.rate and speedup > 1 and loss.task == "regression",
+        averages=averages and free.rate and speedup > 1,
     )
 
 
