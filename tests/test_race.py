@@ -116,6 +116,12 @@ def test_the_last_two_are_compared_before_they_are_grown_to_the_end():
     assert [len(one.losses) for one in runs] == [30, 50, 150]
 
 
+def test_a_single_fold_decides_later():
+    runs = [Scripted(Candidate(replace(BASE, max_depth=i)), list(falling(0.5 + 0.05 * i))) for i in range(2)]
+    assert Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 1).run(runs) is runs[0]
+    assert [len(one.losses) for one in runs] == [150, 75]
+
+
 def test_competitors_may_have_rounds_already():
     started = Scripted(Candidate(BASE), list(falling(0.5)))
     started.advance(50, EarlyStopping(30, 0.0))

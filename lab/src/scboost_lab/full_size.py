@@ -43,6 +43,7 @@ TABLES: dict[str, FullSize] = {
     "pol, regression (all)": FullSize("regression", "pol_reg"),
     "generated, 50,000": FullSize("binary", n_samples=50_000),
     "generated, 200,000": FullSize("binary", n_samples=200_000),
+    "generated, 1,000,000": FullSize("binary", n_samples=1_000_000),
     "generated regression, 200,000": FullSize("regression", n_samples=200_000),
 }
 

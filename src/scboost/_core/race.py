@@ -23,6 +23,8 @@ FIRST_ROUNDS = 50
 """Rounds after which features are selected and the last two candidates are compared."""
 # Rounds after which candidates are compared, on which share of the first folds, and how many of them go on.
 _RUNGS = ((12, 0.5, 3), (30, 1.0, 2), (FIRST_ROUNDS, 1.0, 1))
+# The same where one fold decides: its model takes a small share of the time, so that the decision can wait.
+_RUNGS_OF_ONE_FOLD = (*_RUNGS[:2], (75, 1.0, 1))
 # The same for candidates with a margin, shallow trees: they learn slowly at first, so that they compete with each
 # other, not with deep trees. The best of them is grown until it cannot catch up with deep trees any more.
 _MARGIN_RUNGS = ((30, 1.0, 1),)
@@ -108,6 +110,7 @@ class Race(Generic[_T]):
     ) -> None:
         self._stopping, self._n_rounds = stopping, n_rounds
         self._in_standard_errors, self._n_first = in_standard_errors, first_folds(n_folds)
+        self._rungs = _RUNGS_OF_ONE_FOLD if n_folds == 1 else _RUNGS
 
     def run(self, competitors: Sequence[_T]) -> _T:
         """Return the best competitor, grown to the end.
@@ -118,7 +121,7 @@ class Race(Generic[_T]):
             In the order of their cost; some may have rounds already. At least one has no margin.
         """
         left = self._with_better_splits(competitors)
-        winner = self._best([one for one in left if not one.candidate.margin], _RUNGS)
+        winner = self._best([one for one in left if not one.candidate.margin], self._rungs)
         winner.advance(self._n_rounds, self._stopping)
         slow = [one for one in left if one.candidate.margin]
         if slow and self._is_better(challenger := self._best(slow, _MARGIN_RUNGS), winner):
