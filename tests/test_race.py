@@ -13,7 +13,7 @@ from scboost._core import autotune
 from scboost._core.losses import LogisticLoss, QuantilesLoss, SoftmaxLoss, SquaredLoss, TargetsSquaredLoss
 from scboost._core.race import Candidate, Race, first_folds
 from scboost._core.selection import CrossValidation
-from scboost._core.stopping import ContinuedStopping, EarlyStopping
+from scboost._core.stopping import ContinuedStopping, EarlyStopping, HopelessStopping
 from scboost._engine.interface import TreeOptions
 
 FREE = autotune.Free(depth=True, shape=True, projection=True, subset_splits=False, rate=True)
@@ -78,8 +78,7 @@ def test_runs_are_continued_not_repeated():
     _, runs = run([falling(0.5 + 0.05 * i) for i in range(6)])
     assert runs[0].calls == sorted(runs[0].calls)
     assert len(runs[0].calls) > 2
-    assert runs[0].folds[:2] == [1, 2]
-    assert runs[0].folds[-1] is None
+    assert runs[0].folds == [1, 1, 2, None]
     np.testing.assert_array_equal(runs[0].losses, falling(0.5))
 
 
@@ -362,3 +361,23 @@ def test_learning_goes_on_when_predictions_become_certain():
         model = SCBoostClassifier(**QUICK, max_depth=6, min_child_weight=minimum).fit(X[:2000], y[:2000])
         losses[minimum] = log_loss(y[2000:], model.predict_proba(X[2000:]))
     assert losses["auto"] < 0.97 * losses[1.0], losses
+
+
+def test_a_slow_candidate_is_given_up_only_if_its_extrapolated_loss_stays_above_the_target():
+    """Its loss falls by half as much in each doubling: from 300 rounds on by 0.1 / 2 + 0.1 / 4 + ... < 0.1."""
+    rounds = np.arange(1, 301)
+    losses = (0.4 + 0.1 * 300 / rounds).tolist()
+    fall = 0.1 * (1 - 300 / 1200)
+    for distance, given_up in ((-0.01, False), (0.01, True)):
+        target = 0.5 - fall + distance
+        stopping = HopelessStopping(patience=1000, tol=0.0, target=target - 2 * distance, n_rounds=1200)
+        assert stopping.reached(losses) is given_up
+
+
+def test_a_loss_that_falls_steadily_is_extrapolated_steadily():
+    losses = slowing(0.5, 128).tolist()
+    per_doubling = 0.5 / 7
+    for doublings in (1, 3):
+        stopping = HopelessStopping(50, 0.0, target=0.5 - doublings * per_doubling + 1e-9, n_rounds=128 * 2**doublings)
+        assert not stopping.reached(losses)
+        assert HopelessStopping(50, 0.0, target=stopping.target - 1e-3, n_rounds=stopping.n_rounds).reached(losses)

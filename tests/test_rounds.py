@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from data_makers import QUICK, real_target, three_classes, two_classes
 from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
-from scboost._core.autotune import FAST_ROUNDS, MAX_ROUNDS, auto_learning_rate
+from scboost._core.autotune import FAST_ROUNDS, FEW_SAMPLES, MAX_ROUNDS, auto_learning_rate
 from scboost._core.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
 from scboost._core.stopping import EarlyStopping
 from scboost._engine.ensemble import interleaved
@@ -123,7 +123,8 @@ def test_selected_model_equals_fixed_rounds_times_a_factor(task):
 def test_many_given_rounds_cross_validate_the_learning_rate(task):
     cls, make = TASKS[task]
     settings = {"random_state": 0, "n_jobs": 1, "n_iter_no_change": 8, "max_depth": 3, "max_leaves": None}
-    chosen, many, few = (cls(**settings, n_estimators=n).fit(*make()) for n in ("auto", 600, 100))
+    data = make(n=FEW_SAMPLES + 1)  # of which fold models take equal steps, averaged or not
+    chosen, many, few = (cls(**settings, n_estimators=n).fit(*data) for n in ("auto", 600, 100))
     assert many.n_estimators_ == len(many.weights_) == 600
     on_all_samples = chosen.n_estimators_ - sum(chosen.__fitted_model__().members)
     far = on_all_samples * chosen.learning_rate_

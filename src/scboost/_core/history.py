@@ -80,7 +80,7 @@ class SpectralProjector:
 
     def __init__(self, histories: list[History], alpha: float, gamma: float) -> None:
         self.histories = histories
-        self._alpha, self._gamma = alpha, gamma
+        self.alpha, self.gamma = alpha, gamma
 
     def local_sums(self, r: FloatArray, hessian: FloatArray | None, threads: Threads) -> list[FloatArray]:
         """Return what :meth:`project` needs summed over all workers.
@@ -112,8 +112,8 @@ class SpectralProjector:
             history.solve(
                 r[k],
                 sums[k],
-                alpha=self._alpha,
-                gamma=self._gamma,
+                alpha=self.alpha,
+                gamma=self.gamma,
                 hessian=None if hessian is None else hessian[k],
                 out=out[k],
                 context=context,
@@ -124,7 +124,7 @@ class SpectralProjector:
     def is_compiled(self, context: Context) -> bool:
         """Whether one compiled call per output replaces :meth:`local_sums` and :meth:`project`."""
         return context.communicator.size == 1 and all(
-            history.is_compiled(self._alpha, context.threads) for history in self.histories
+            history.is_compiled(self.alpha, context.threads) for history in self.histories
         )
 
     def project_compiled(
@@ -133,7 +133,7 @@ class SpectralProjector:
         """Write the innovations of all outputs, of shape (K, n), into ``out``."""
         return [
             history.project_compiled(
-                r[k], self._alpha, self._gamma, None if hessian is None else hessian[k], out[k], context
+                r[k], self.alpha, self.gamma, None if hessian is None else hessian[k], out[k], context
             )
             for k, history in enumerate(self.histories)
         ]
@@ -240,11 +240,16 @@ class History:
 
         threads.map_blocks(copy, len(h))
 
+    @property
+    def place(self) -> FloatArray:
+        """Place of the next vector, of shape (n,), that of the oldest one if the memory is full."""
+        place: FloatArray = self._H[self._appended % len(self._H)]
+        return place
+
     def next_place(self) -> FloatArray:
-        """Return the place of the next vector, of shape (n,), that of the oldest one if the memory is full."""
-        slot = self._appended % len(self._H)
+        """Return the place of the next vector, which counts as remembered from now on."""
+        place = self.place
         self._appended += 1
-        place: FloatArray = self._H[slot]
         return place
 
     def project(
@@ -290,6 +295,11 @@ class History:
         short = capacity <= _SHORT_MEMORY and n <= _FEW_SAMPLES and alpha < 1.0
         return short and threads.passes is not None and self._H.dtype == np.float32
 
+    @property
+    def compiled(self) -> tuple[FloatArray, float]:
+        """Remembered vectors in any order, of shape (len(self), n); least share of an eigenvalue of their Gram matrix."""
+        return self._H[: len(self)], _GRAM_FLOOR[self._H.dtype]
+
     def project_compiled(
         self,
         r: FloatArray,
@@ -301,7 +311,7 @@ class History:
     ) -> Projection:
         """Project a residual by one pass of the native engine; see :meth:`project`."""
         weight = None if self._weight is None else np.ascontiguousarray(self._weight, dtype=np.float64)
-        H, floor = self._H[: len(self)], _GRAM_FLOOR[self._H.dtype]
+        H, floor = self.compiled
         k, kept, p_energy, r_energy = context.threads.passes.project(  # type: ignore[union-attr]
             H, r, hessian, weight, alpha, gamma, floor, out
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _HEAD = 1 << 10  # samples that usually suffice to see that an innovation is not
 # Share of a residual that may be rounding.
 _ROUNDING = {np.dtype(kind): 64 * float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 _SMALLEST_PRODUCT = 1e-30  # of which float32 still has all digits
-_NO_NOISE: tuple[object, ...] = (None, None, None, [], 0.0)  # as the compiled passes take it
+_NO_NOISE: tuple[Any, ...] = (None, None, None, [0], 0.0)  # as the compiled passes take it
 _ROOT_SHARE = 1e-6  # share of the residual's energy that a tree without a split must explain to be a step
 
 
@@ -208,6 +208,13 @@ class Boosting:
         self._measures_dispersion = self._explores and not loss.unit_dispersion
         self._projects_at_once = state.projector is not None and state.projector.is_compiled(context)
         self._allocate()
+        self._finishes_at_once = self._compiled_steps and engine.finishes_rounds and self._suits_one_call()
+
+    def _suits_one_call(self) -> bool:
+        """Whether what follows the gradient is one call of the native engine."""
+        everyone = self._settings.subsample == 1 and self._context.communicator.size == 1
+        projects = self._state.projector is None or self._projects_at_once
+        return len(self._state.F) == 1 and everyone and projects
 
     def _derivatives_kernel(self) -> Callable[..., tuple[float, float]] | None:
         """Return the pass of the native engine that computes the derivatives of the loss; None if there is none."""
@@ -242,6 +249,8 @@ class Boosting:
         if not math.isfinite(sums.mean_loss):
             self._stop(StopReason.LOSS_NOT_FINITE, sums.mean_loss)
             return None
+        if self._finishes_at_once and (done := self._finish(sums)) is not None:
+            return done
         projections = self._project(sums)
         learners = self._grow(weight, self._noise(sums))
         if not learners:
@@ -252,6 +261,35 @@ class Boosting:
             return None
         self._update(learners)
         return Round(learners, projections, sums.mean_loss)
+
+    def _finish(self, sums: _Sums) -> Round | None:
+        """Do the rest of a round of one output in one call; None if there is something to decide, and nothing is done.
+
+        It is the same as the other steps of :meth:`_round`, to the bit; on few samples their calls cost more time than
+        the arithmetic.
+        """
+        state, settings, noise = self._state, self._settings, self._noise(sums)
+        projector, history = state.projector, None
+        H, alpha, gamma, floor = None, 1.0, 0.0, 0.0
+        if projector is not None:
+            history, alpha, gamma = projector.histories[0], projector.alpha, projector.gamma
+            H, floor = history.compiled
+        keys, scale, table, streams, size = _NO_NOISE if noise is None else noise.source(range(1))
+        finished = self._engine.finish_round(
+            state.round,
+            *(H, self._r[0], self._hessian[0], self._metric_changes, self._weight64, alpha, gamma, floor, self._q[0]),
+            *(keys, scale, table, streams[0], size),
+            *(self._target[0], None if self._weight is None else self._weighted_hessian[0], settings.l2, settings.l1),
+            *(settings.eta, None if history is None else history.place, state.F[0]),
+        )
+        if finished is None:
+            return None
+        learner, (k, kept, historical, total) = finished
+        state.round += 1
+        if history is None:
+            return Round([learner], [], sums.mean_loss)
+        history.next_place()
+        return Round([learner], [Projection(self._q[0], k, kept, historical, total - historical)], sums.mean_loss)
 
     def _stop(self, reason: StopReason, value: float | None = None) -> None:
         self._state.stop = Stop(reason, value)
@@ -521,7 +559,7 @@ class _Noise(NamedTuple):
         """Whether all outputs have the same size."""
         return len(set(self.sizes)) == 1
 
-    def source(self, outputs: range) -> tuple[object, ...]:
+    def source(self, outputs: range) -> tuple[Any, ...]:
         """Return what the compiled passes compute the noise of outputs of one size from."""
         *shared, streams = self.draws.source(self.round, outputs)
         return *shared, streams, self.sizes[outputs.start]

@@ -22,7 +22,7 @@ _FIRST_FOLDS = 0.4
 FIRST_ROUNDS = 50
 """Rounds after which features are selected and the last two candidates are compared."""
 # Rounds after which candidates are compared, on which share of the first folds, and how many of them go on.
-_RUNGS = ((12, 0.5, 3), (30, 1.0, 2), (FIRST_ROUNDS, 1.0, 1))
+_RUNGS = ((12, 0.5, 3), (30, 0.5, 2), (FIRST_ROUNDS, 1.0, 1))
 # The same where one fold decides: its model takes a small share of the time, so that the decision can wait.
 _RUNGS_OF_ONE_FOLD = (*_RUNGS[:2], (75, 1.0, 1))
 # The same for candidates with a margin, shallow trees: they learn slowly at first, so that they compete with each

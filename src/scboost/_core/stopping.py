@@ -138,7 +138,8 @@ class ComparedStopping(EarlyStopping):
 class HopelessStopping(EarlyStopping):
     """When to stop a slow candidate that must fall below a target in the end.
 
-    Its loss is extrapolated: it would fall by as much as in the last doubling of rounds in each further doubling.
+    Its loss is extrapolated: in each further doubling of rounds it would fall by a constant share of its fall in the
+    doubling before, the share of the last one, at most 1.
 
     Attributes
     ----------
@@ -153,13 +154,22 @@ class HopelessStopping(EarlyStopping):
 
     def reached(self, losses: Sequence[float]) -> bool:
         """Whether to stop, given the validation loss after each round so far."""
-        n = len(losses)
-        if n >= _FEWEST_TO_EXTRAPOLATE:
-            lowest = min(losses)
-            by_doubling = min(losses[: n // 2]) - lowest
-            if lowest - by_doubling * max(math.log2(self.n_rounds / n), 0.0) > self.target:
-                return True
+        is_long = len(losses) >= _FEWEST_TO_EXTRAPOLATE
+        if is_long and min(losses) - self._further_fall(losses) > self.target:
+            return True
         return super().reached(losses)
+
+    def _further_fall(self, losses: Sequence[float]) -> float:
+        """Return by how much the loss would fall in the rounds left."""
+        n = len(losses)
+        lowest, half, quarter = (min(losses[: n // k]) for k in (1, 2, 4))
+        share = 1.0 if quarter <= half else min((half - lowest) / (quarter - half), 1.0)
+        doublings, fall, total = math.log2(max(self.n_rounds / n, 1.0)), half - lowest, 0.0
+        while doublings > 0:
+            fall *= share
+            total += fall * min(doublings, 1.0)
+            doublings -= 1
+        return total
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scboost._arrays import FloatArray
 from scboost._engine.interface import Engine, Learner, Totals
 
@@ -20,10 +22,15 @@ class AlternatingEngine(Engine):
         self.dtype = even.dtype
         self.uses_seed = even.uses_seed or odd.uses_seed
         self.samples_features = even.samples_features or odd.samples_features
+        self.finishes_rounds = even.finishes_rounds and odd.finishes_rounds
 
     def grow(self, target: FloatArray, hessian: FloatArray, seed: int, totals: Totals) -> list[Learner]:
         """Grow one learner for each output; see :class:`Engine`."""
         return self._engines[totals.round % 2].grow(target, hessian, seed, totals)
+
+    def finish_round(self, round_: int, *arguments: Any) -> tuple[Learner, tuple[int, float, float, float]] | None:
+        """Do what follows the gradient; see :class:`Engine`."""
+        return self._engines[round_ % 2].finish_round(round_, *arguments)
 
     def fork(self) -> Engine:
         """Return a new engine on the same data; see :class:`Engine`."""

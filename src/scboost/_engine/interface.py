@@ -151,9 +151,12 @@ class Engine(ABC):
         Whether trees depend on the seed.
     samples_features : bool
         Whether features are sampled in each round, so that a round without a split need not be the last.
+    finishes_rounds : bool
+        Whether :meth:`finish_round` is worth a call.
     """
 
     dtype: npt.DTypeLike
+    finishes_rounds: bool = False
     uses_seed: bool = True
     samples_features: bool = False
 
@@ -171,6 +174,24 @@ class Engine(ABC):
         totals : Totals
             Sums over the samples of all workers.
         """
+
+    def finish_round(self, round_: int, *arguments: Any) -> tuple[Learner, tuple[int, float, float, float]] | None:
+        """Do what follows the gradient in a round of one output, in one call, if the engine is able to.
+
+        Parameters
+        ----------
+        round_ : int
+            Number of finished rounds.
+        *arguments
+            See the compiled ``finish_round``.
+
+        Returns
+        -------
+        (learner, (k, kept, historical energy, energy)) or None
+            None if the engine is unable to or there is something to decide: then nothing has changed.
+        """
+        del round_, arguments
+        return None
 
     def fork(self) -> Engine:
         """Return a new engine on the same training matrix."""

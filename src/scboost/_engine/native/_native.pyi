@@ -190,6 +190,32 @@ def add_predictions(
     F: npt.NDArray[np.float32],
     pool: Pool | None = None,
 ) -> None: ...
+def finish_round(
+    grower: Grower,
+    H: npt.NDArray[np.float32] | None,
+    r: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    in_metric: bool,
+    weight: npt.NDArray[np.float64] | None,
+    alpha: float,
+    gamma: float,
+    floor: float,
+    q: npt.NDArray[np.float32],
+    keys: npt.NDArray[np.uint32] | None,
+    scale: npt.NDArray[np.float32] | None,
+    table: npt.NDArray[np.float32] | None,
+    stream: int,
+    size: float,
+    target: npt.NDArray[np.floating],
+    weighted: npt.NDArray[np.floating] | None,
+    l2: float,
+    l1: float,
+    eta: float,
+    place: npt.NDArray[np.float32] | None,
+    F: npt.NDArray[np.float32],
+    features: list[int] | None,
+    pool: Pool | None,
+) -> tuple[Tree, npt.NDArray[np.integer], npt.NDArray[np.float32], int, float, float, float] | None: ...
 def add_leaf_values(
     leaf: npt.NDArray[np.unsignedinteger], values: npt.NDArray[np.float64], out: npt.NDArray[np.float64]
 ) -> None: ...

@@ -120,6 +120,7 @@ class NativeEngine(Engine):
         inside = min(options.colsample_bylevel, options.colsample_bynode) < 1
         self.uses_seed = self.samples_features = self._samples_by_tree or inside
         self._grower = TreeGrower(data, options)
+        self.finishes_rounds = not self.uses_seed and not any(options.monotone_constraints)
 
     def grow(self, target: FloatArray, hessian: FloatArray, seed: int, totals: Totals | None = None) -> list[Learner]:
         """Grow one tree for each output; see :class:`Engine`."""
@@ -130,6 +131,12 @@ class NativeEngine(Engine):
         # The gradient is the negative target.
         grown = self._grower.grow(target, hessian, factor=-1.0, seed=seed, features=features, pool=self._pool)
         return [NativeLearner(one) for one in grown]
+
+    def finish_round(self, round_: int, *arguments: Any) -> tuple[Learner, tuple[int, float, float, float]] | None:
+        """Do what follows the gradient; see :class:`Engine`."""
+        del round_
+        done = self._grower.finish_round(arguments, self._offered, self._pool)
+        return None if done is None else (NativeLearner(done[0]), done[1])
 
     def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
         """Clip leaf values to monotone bounds; see :class:`Engine`."""

@@ -273,6 +273,13 @@ class TreeGrower:
         grown = self._native.grow(g, h, factor, seeds, None if features is None else list(features), pool)
         return [GrownTree(*one) for one in grown]
 
+    def finish_round(
+        self, arguments: tuple[Any, ...], features: list[int] | None, pool: Pool | None
+    ) -> tuple[GrownTree, tuple[int, float, float, float]] | None:
+        """Do what follows the gradient in a round of one output; see ``finish_round`` of the kernels."""
+        done = _native.finish_round(self._native, *arguments, features, pool)
+        return None if done is None else (GrownTree(*done[:3]), done[3:])
+
 
 class TreePredictor:
     """Trees prepared for prediction.

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "arrays.h"
 #include "bins.h"
 #include "forest.h"
 #include "grow.h"
@@ -25,13 +26,7 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// An array that owns the memory of a vector.
-template <class T>
-nb::object array(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
+using scb::array;
 
 void require(bool condition, const char* problem) {
   if (!condition) throw std::invalid_argument(problem);
@@ -175,14 +170,6 @@ scb::Parameters make_parameters(const std::string& policy, std::uint32_t max_dep
   return p;
 }
 
-// Leaf numbers in the smallest type that holds them.
-template <class T>
-nb::object compact(const std::int32_t* leaf, std::size_t n) {
-  std::vector<T> out(n);
-  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<T>(leaf[i]);
-  return array(std::move(out));
-}
-
 template <class T>
 nb::list grow(scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessian, double factor,
               const std::vector<std::uint64_t>& seeds, const std::optional<std::vector<std::uint32_t>>& features,
@@ -212,9 +199,7 @@ nb::list grow(scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessi
   for (std::size_t k = 0; k < K; ++k) {
     const std::int32_t* own = leaf.data() + k * n;
     const std::size_t count = trees[k].leaves.size();
-    nb::object leaves = count <= 256     ? compact<std::uint8_t>(own, n)
-                        : count <= 65536 ? compact<std::uint16_t>(own, n)
-                                         : compact<std::int32_t>(own, n);
+    nb::object leaves = scb::compact(own, n, count);
     std::vector<float> values;
     for (const std::int32_t node : trees[k].leaves)
       values.push_back(trees[k].split_conditions[static_cast<std::size_t>(node)]);
@@ -340,6 +325,7 @@ nb::object predict(const scb::Forest& forest, const scb::Samples& X, const std::
 
 }  // namespace
 
+void bind_finish(nb::module_& m);
 void bind_joint_leaves(nb::module_& m);
 void bind_ranking(nb::module_& m);
 void bind_rounds(nb::module_& m);
@@ -440,4 +426,6 @@ NB_MODULE(_native, m) {
             return predict(forest, {sparse(indptr, indices, values, forest.n_features), nullptr}, what, pool);
           },
           "indptr"_a, "indices"_a, "values"_a, "what"_a, "pool"_a.none());
+
+  bind_finish(m);
 }

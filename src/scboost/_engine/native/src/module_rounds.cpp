@@ -58,7 +58,7 @@ void bind_leaves(nb::module_& m) {
         require(a.shape(0) == n && b.shape(0) == n && out.shape(0) == 2);
         const double* w = data(weight, n);
         nb::gil_scoped_release release;
-        for (std::size_t i = 0; i < n; ++i) require(static_cast<std::size_t>(leaf.data()[i]) < n_leaves);
+        require(scb::all_below(leaf.data(), n, n_leaves));
         scb::leaf_sums(leaf.data(), n_leaves, a.data(), b.data(), w, n, out.data());
       },
       "leaf"_a.noconvert(), "a"_a.noconvert(), "b"_a.noconvert(), "weight"_a.none(), "out"_a.noconvert());
@@ -70,7 +70,7 @@ void bind_leaves(nb::module_& m) {
         require(r.shape(0) == n && hessian.shape(0) == n);
         const double* w = data(weight, n);
         nb::gil_scoped_release release;
-        for (std::size_t i = 0; i < n; ++i) require(static_cast<std::size_t>(leaf.data()[i]) < n_leaves);
+        require(scb::all_below(leaf.data(), n, n_leaves));
         scb::newton_values(leaf.data(), n_leaves, r.data(), hessian.data(), w, n, l2, l1, values.data());
       },
       "leaf"_a.noconvert(), "r"_a.noconvert(), "hessian"_a.noconvert(), "weight"_a.none(), "l2"_a, "l1"_a,
@@ -83,7 +83,7 @@ void bind_leaves(nb::module_& m) {
         require(F.shape(0) == n && (!h || h->shape(0) == n));
         float* to = h ? h->data() : nullptr;
         nb::gil_scoped_release release;
-        for (std::size_t i = 0; i < n; ++i) require(static_cast<std::size_t>(leaf.data()[i]) < n_leaves);
+        require(scb::all_below(leaf.data(), n, n_leaves));
         scb::add_predictions(leaf.data(), values.data(), eta, n, to, F.data(), pool);
       },
       "leaf"_a.noconvert(), "values"_a.noconvert(), "eta"_a, "h"_a.none(), "F"_a.noconvert(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 namespace scb {
@@ -424,6 +425,22 @@ void newton_values(const Leaf* leaf, std::size_t n_leaves, const float* r, const
   }
 }
 
+double energy(const float* a, std::size_t n) {
+  double sum = 0;
+  for_blocks(n, [&](std::size_t first, std::size_t count) {
+    sum += static_cast<double>(dot(a + first, a + first, count));
+  });
+  return sum;
+}
+
+template <class Leaf>
+bool all_below(const Leaf* leaf, std::size_t n, std::size_t n_leaves) {
+  typedef std::make_unsigned_t<Leaf> Unsigned;
+  Unsigned most = 0;
+  for (std::size_t i = 0; i < n; ++i) most = std::max(most, static_cast<Unsigned>(leaf[i]));
+  return n == 0 || static_cast<std::size_t>(most) < n_leaves;
+}
+
 template <class Leaf>
 void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
                std::size_t n, double* out) {
@@ -447,6 +464,7 @@ void add_predictions(const Leaf* leaf, const float* values, float eta, std::size
 }
 
 #define SCB_FOR_LEAF(Leaf)                                                                                       \
+  template bool all_below(const Leaf*, std::size_t, std::size_t);                                                \
   template void leaf_sums(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double*); \
   template void newton_values(const Leaf*, std::size_t, const float*, const float*, const double*, std::size_t, double, \
                               double, float*);                                                                         \

@@ -75,6 +75,12 @@ template <class T>
 TargetSums set_target(const float* q, const float* hessian, const double* weight, const Noise& noise, std::size_t n,
                       T* target, T* weighted, Pool* pool);
 
+// Sum of squares.
+double energy(const float* a, std::size_t n);
+
+// Whether all leaves of samples are among the first ones.
+template <class Leaf>
+bool all_below(const Leaf* leaf, std::size_t n, std::size_t n_leaves);
 // Sums of weighted a and b over the samples of each leaf, of shape (2, n_leaves).
 template <class Leaf>
 void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
