@@ -297,7 +297,7 @@ class History:
 
     @property
     def compiled(self) -> tuple[FloatArray, float]:
-        """Remembered vectors in any order, of shape (len(self), n); least share of an eigenvalue of their Gram matrix."""
+        """Remembered vectors in any order, of shape (len(self), n), and the least share of a usable eigenvalue."""
         return self._H[: len(self)], _GRAM_FLOOR[self._H.dtype]
 
     def project_compiled(

@@ -277,7 +277,7 @@ class TreeGrower:
         self, arguments: tuple[Any, ...], features: list[int] | None, pool: Pool | None
     ) -> tuple[GrownTree, tuple[int, float, float, float]] | None:
         """Do what follows the gradient in a round of one output; see ``finish_round`` of the kernels."""
-        done = _native.finish_round(self._native, *arguments, features, pool)
+        done = _native.finish_round(self._native, *(*arguments, features, pool))
         return None if done is None else (GrownTree(*done[:3]), done[3:])
 
 
