@@ -494,3 +494,15 @@ def test_the_verdict_comes_first():
     assert f"{without_y.n_components_90} of 9 components" in without_y.verdict
     explained = np.cumsum(without_y.energy)
     assert explained[without_y.n_components_90 - 1] >= 0.9 > explained[without_y.n_components_90 - 2]
+
+
+def test_redundancy_of_many_trees_is_the_r2_of_their_regressions():
+    rng = np.random.default_rng(3)
+    H = rng.normal(size=(400, 150)) @ rng.normal(size=(150, 150))
+    H[:, 70] = H[:, 3] + 2 * H[:, 65]
+    ratio = dg.redundancy_ratio(dg.tree_covariance(H))
+    centred = H - H.mean(axis=0)
+    for t in (1, 63, 64, 70, 100, 149):
+        coefficients = np.linalg.lstsq(centred[:, :t], centred[:, t], rcond=1e-12)[0]
+        rest = centred[:, t] - centred[:, :t] @ coefficients
+        assert_allclose(ratio[t], 1 - (rest @ rest) / (centred[:, t] @ centred[:, t]), atol=1e-7)

@@ -28,6 +28,7 @@ from scboost.diagnostics._tree_matrix import TreeMatrix
 _BLOCK_SIZE = 16384  # also keeps float32 counts exact: they stay far below 2 ** 24
 
 # A Gram matrix resolves directions down to the square root of the rounding error; a smaller share is rounding error.
+_PANEL = 64  # trees of which the rest is updated at once
 _NO_SHARE = 1e-10
 
 
@@ -378,12 +379,18 @@ def redundancy_ratio(C: FloatArray) -> FloatArray:
     T = len(C)
     residual = np.nan_to_num(tree_correlation(C))  # covariance of the residuals of a regression on the earlier trees
     ratio = np.ones(T)
-    for t in range(T):
-        share = residual[t, t]
-        if share <= _NO_SHARE:
-            continue
-        ratio[t] = 1 - share
-        residual -= np.outer(residual[:, t], residual[t] / share)
+    for first in range(0, T, _PANEL):
+        last = min(first + _PANEL, T)
+        for t in range(first, last):
+            share = residual[t, t]
+            if share <= _NO_SHARE:
+                residual[t:, t] = 0
+                continue
+            ratio[t] = 1 - share
+            residual[t:, t] /= np.sqrt(share)
+            residual[t + 1 :, t + 1 : last] -= np.outer(residual[t + 1 :, t], residual[t + 1 : last, t])
+        panel = residual[last:, first:last]
+        residual[last:, last:] -= panel @ panel.T
     return np.clip(ratio, 0, 1)
 
 
