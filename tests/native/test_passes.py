@@ -72,7 +72,9 @@ def test_passes_are_bit_identical_for_any_number_of_threads(n_threads, weighted)
             out += [np.array(sums), r, hessian, target, mass if weighted else np.array(total), energy, span]
         h, sums = np.empty(n, dtype=np.float32), F[0].copy()
         passes.add_predictions(leaf, values, 0.1, h, sums, threads)
-        return [*out, h, sums]
+        q = np.empty_like(h)
+        projected = passes.project(F, F[1], np.abs(F[0]) + 1, w, 0.95, 0.7, 1e-4, q, threads)
+        return [*out, h, sums, np.array(projected), q]
 
     for one, several in zip(run(None), run(pool), strict=True):
         np.testing.assert_array_equal(one, several)

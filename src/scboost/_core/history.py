@@ -33,7 +33,6 @@ _GRAM_FLOOR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _RANK_FLOOR = 1e-12
 _LONG = 192  # vectors from which BLAS's product with two vectors is slower than two products with one
 _SHORT_MEMORY = 16  # vectors of a projection that takes one compiled pass
-_FEW_SAMPLES = 1 << 15  # of which a short memory stays in cache: that pass is then faster than BLAS
 _BLOCK, _SHORT_BLOCK = 1 << 14, 1 << 12  # samples of which ten vectors stay in cache, and even a hundred
 
 
@@ -290,9 +289,8 @@ class History:
         return self.solve(r, sums, alpha=alpha, gamma=gamma, hessian=hessian, out=q, context=context)
 
     def is_compiled(self, alpha: float, threads: Threads) -> bool:
-        """Whether :meth:`project_compiled` applies: to a short memory of few samples."""
-        capacity, n = self._H.shape
-        short = capacity <= _SHORT_MEMORY and n <= _FEW_SAMPLES and alpha < 1.0
+        """Whether :meth:`project_compiled` applies: to a short memory."""
+        short = len(self._H) <= _SHORT_MEMORY and alpha < 1.0
         return short and threads.passes is not None and self._H.dtype == np.float32
 
     @property
@@ -313,7 +311,7 @@ class History:
         weight = None if self._weight is None else np.ascontiguousarray(self._weight, dtype=np.float64)
         H, floor = self.compiled
         k, kept, p_energy, r_energy = context.threads.passes.project(  # type: ignore[union-attr]
-            H, r, hessian, weight, alpha, gamma, floor, out
+            H, r, hessian, weight, alpha, gamma, floor, out, context.threads.native_pool
         )
         if k < 0:  # the Gram matrix has lost too many digits
             return self.project(r, alpha=alpha, gamma=gamma, hessian=hessian, out=out, context=context)

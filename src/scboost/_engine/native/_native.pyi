@@ -150,6 +150,7 @@ def project(
     gamma: float,
     floor: float,
     out: npt.NDArray[np.float32],
+    pool: Pool | None = None,
 ) -> tuple[int, float, float, float]: ...
 def set_target(
     q: npt.NDArray[np.float32],

@@ -60,7 +60,7 @@ void bind(nb::module_& m) {
           [&] {
             if (H) {
               projection = scb::project(H->data(), t, r.data(), in_metric ? hessian.data() : nullptr, w, n, alpha,
-                                        gamma, floor, q.data());
+                                        gamma, floor, q.data(), pool);
               if (projection.k < 0) return;
               innovation = q.data();
             }

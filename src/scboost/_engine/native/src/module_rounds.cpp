@@ -186,7 +186,7 @@ void bind_rounds(nb::module_& m) {
   m.def(
       "project",
       [](const InRows<float>& H, const In<float>& r, const std::optional<In<float>>& hessian, const Weight& weight,
-         double alpha, double gamma, double floor, const Out<float>& out) {
+         double alpha, double gamma, double floor, const Out<float>& out, scb::Pool* pool) {
         const std::size_t t = H.shape(0), n = r.shape(0);
         require(t <= scb::kMaxMemory && H.shape(1) == n && out.shape(0) == n && (!hessian || hessian->shape(0) == n));
         const double* w = data(weight, n);
@@ -194,12 +194,12 @@ void bind_rounds(nb::module_& m) {
         scb::Projection done;
         {
           nb::gil_scoped_release release;
-          done = scb::project(H.data(), t, r.data(), metric, w, n, alpha, gamma, floor, out.data());
+          done = scb::project(H.data(), t, r.data(), metric, w, n, alpha, gamma, floor, out.data(), pool);
         }
         return nb::make_tuple(done.k, done.kept, done.history, done.total);
       },
       "H"_a.noconvert(), "r"_a.noconvert(), "hessian"_a.none(), "weight"_a.none(), "alpha"_a, "gamma"_a, "floor"_a,
-      "out"_a.noconvert());
+      "out"_a.noconvert(), "pool"_a.none() = nb::none());
   bind_held_out(m, "logistic_loss", scb::logistic_loss);
   bind_held_out(m, "squared_loss", scb::squared_loss);
   m.def(

@@ -223,46 +223,68 @@ LossSums squared_loss(const float* y, const float* F, const std::int64_t* index,
 
 namespace {
 
-// Inner products of t vectors of length n in the metric of weighted Hessians, with the residual, and of the residual
-// with itself in the inverse metric: a matrix of t + 1 rows. All Hessians are 1 if null.
-void metric_products(const float* H, std::size_t t, const float* r, const float* hessian,
-                     const double* weight, std::size_t n, double* out) {
+// Products of t vectors in the metric of weighted Hessians, with the residual, and of the residual with itself in the
+// inverse metric: a matrix of t + 1 rows, of which the lower triangle and the last column are set. All Hessians are 1 if
+// null.
+struct Products {
+  double of[(kMaxMemory + 1) * (kMaxMemory + 1)] = {};
+
+  void add(const Products& o) {
+    for (std::size_t i = 0; i < sizeof of / sizeof *of; ++i) of[i] += o.of[i];
+  }
+};
+
+void metric_products(const float* H, std::size_t t, const float* r, const float* hessian, const double* weight,
+                     std::size_t n, double* out, Pool* pool) {
   const std::size_t width = t + 1;
-  std::fill(out, out + width * width, 0.0);
-  std::vector<float> scaled(kBlock), metric(kBlock), residual(kBlock);
-  for_blocks(n, [&](std::size_t first, std::size_t count) {
+  const auto add_block = [&](std::size_t first, std::size_t count, double* sums) {
+    float scaled[kBlock], metric[kBlock], residual[kBlock];
     for (std::size_t i = 0; i < count; ++i) {
       const float w = weight == nullptr ? 1.0f : static_cast<float>(weight[first + i]);
       metric[i] = (hessian == nullptr ? 1.0f : hessian[first + i]) * w;
       residual[i] = r[first + i] * w;
       scaled[i] = hessian == nullptr ? r[first + i] : r[first + i] / hessian[first + i];
     }
-    out[width * width - 1] += static_cast<double>(dot(residual.data(), scaled.data(), count));
+    sums[width * width - 1] += static_cast<double>(dot(residual, scaled, count));
     for (std::size_t a = 0; a < t; ++a) {
       const float* h = H + a * n + first;
       for (std::size_t i = 0; i < count; ++i) scaled[i] = h[i] * metric[i];
       for (std::size_t b = 0; b <= a; ++b)
-        out[a * width + b] += static_cast<double>(dot(scaled.data(), H + b * n + first, count));
-      out[a * width + t] += static_cast<double>(dot(h, residual.data(), count));
+        sums[a * width + b] += static_cast<double>(dot(scaled, H + b * n + first, count));
+      sums[a * width + t] += static_cast<double>(dot(h, residual, count));
     }
-  });
+  };
+  std::fill(out, out + width * width, 0.0);
+  if (pool == nullptr || n < kThreaded) {
+    for_blocks(n, [&](std::size_t first, std::size_t count) { add_block(first, count, out); });
+  } else {
+    const Products total = sum_blocks<Products>(pool, n, [&](std::size_t first, std::size_t count) {
+      Products sums;
+      add_block(first, count, sums.of);
+      return sums;
+    });
+    std::copy(total.of, total.of + width * width, out);
+  }
   for (std::size_t a = 0; a < t; ++a)
     for (std::size_t b = 0; b < a; ++b) out[b * width + a] = out[a * width + b];
 }
 
 // out = r - hessian * (c' H); all Hessians are 1 if null.
 void subtract_combination(const float* r, const float* c, const float* H, std::size_t t,
-                          const float* hessian, std::size_t n, float* out) {
-  float p[kBlock];
-  for_blocks(n, [&](std::size_t first, std::size_t count) {
-    std::fill(p, p + count, 0.0f);
-    for (std::size_t a = 0; a < t; ++a) {
-      const float* h = H + a * n + first;
-      for (std::size_t i = 0; i < count; ++i) p[i] += c[a] * h[i];
-    }
-    if (hessian != nullptr)
-      for (std::size_t i = 0; i < count; ++i) p[i] *= hessian[first + i];
-    for (std::size_t i = 0; i < count; ++i) out[first + i] = r[first + i] - p[i];
+                          const float* hessian, std::size_t n, float* out, Pool* pool) {
+  run(n < kThreaded ? nullptr : pool, (n + kTask - 1) / kTask, [&](std::size_t task) {
+    const std::size_t begin = task * kTask;
+    for_blocks(std::min(kTask, n - begin), [&](std::size_t offset, std::size_t count) {
+      const std::size_t first = begin + offset;
+      float p[kBlock] = {};
+      for (std::size_t a = 0; a < t; ++a) {
+        const float* h = H + a * n + first;
+        for (std::size_t i = 0; i < count; ++i) p[i] += c[a] * h[i];
+      }
+      if (hessian != nullptr)
+        for (std::size_t i = 0; i < count; ++i) p[i] *= hessian[first + i];
+      for (std::size_t i = 0; i < count; ++i) out[first + i] = r[first + i] - p[i];
+    });
   });
 }
 
@@ -314,12 +336,12 @@ void eigenpairs(double* A, std::size_t t, double* values, double* V) {
 }  // namespace
 
 Projection project(const float* H, std::size_t t, const float* r, const float* hessian, const double* weight,
-                   std::size_t n, double alpha, double gamma, double floor, float* out) {
+                   std::size_t n, double alpha, double gamma, double floor, float* out, Pool* pool) {
   constexpr double kRank = 1e-24;  // share of the largest energy below which a direction is rounding
   double products[(kMaxMemory + 1) * (kMaxMemory + 1)], G[kMaxMemory * kMaxMemory], V[kMaxMemory * kMaxMemory];
   double values[kMaxMemory], solution[kMaxMemory] = {};
   float c[kMaxMemory] = {};
-  metric_products(H, t, r, hessian, weight, n, products);
+  metric_products(H, t, r, hessian, weight, n, products, pool);
   Projection done;
   done.total = products[(t + 1) * (t + 1) - 1];
   double trace = 0;
@@ -351,7 +373,7 @@ Projection project(const float* H, std::size_t t, const float* r, const float* h
     done.history = std::min(done.history, done.total);
   }
   for (std::size_t a = 0; a < t; ++a) c[a] = static_cast<float>(gamma * solution[a]);
-  subtract_combination(r, c, H, t, hessian, n, out);
+  subtract_combination(r, c, H, t, hessian, n, out, pool);
   return done;
 }
 

@@ -47,7 +47,7 @@ struct Projection {
 // Sets out = r - gamma * hessian * P(r / hessian), where P projects on the fewest directions with a share alpha of the
 // energy. Directions with less than the share `floor` of the largest one's energy have lost too many digits.
 Projection project(const float* H, std::size_t t, const float* r, const float* hessian, const double* weight,
-                   std::size_t n, double alpha, double gamma, double floor, float* out);
+                   std::size_t n, double alpha, double gamma, double floor, float* out, Pool* pool);
 
 // Exploration noise: size * sqrt(Hessian) * table[12 bits of the hash of key and stream] * scale. No noise without keys.
 struct Noise {
