@@ -75,7 +75,7 @@ test-spark: $(VENV)/.dev
 
 # The site, into docs/_build/html; a warning is an error.
 docs: $(VENV)/.docs
-	OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -j auto -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # The write-up as a PDF, docs/_build/writeup.pdf; needs Chromium.

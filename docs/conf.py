@@ -62,6 +62,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 # API pages
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings tell types and shapes
+autodoc_preserve_defaults = True
 numpydoc_show_class_members = True
 numpydoc_class_members_toctree = False
 numpydoc_show_inherited_class_members = {

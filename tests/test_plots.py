@@ -26,6 +26,14 @@ def close_figures():
     plt.close("all")
 
 
+@pytest.mark.parametrize("name", ["plot_spectrum", "plot_energy", "plot_correlation", "plot_innovation"])
+def test_ticks_count_whole_trees(reports, name):
+    _, ax = plt.subplots(figsize=(2.5, 2.5))
+    getattr(plotting, name)(reports[0], ax=ax)
+    axes = (ax.xaxis, ax.yaxis) if name == "plot_correlation" else (ax.xaxis,)
+    assert all(np.all(axis.get_majorticklocs() % 1 == 0) for axis in axes)
+
+
 def test_plots_draw_on_the_axes_given(reports):
     draw = [
         lambda ax: plotting.plot_spectrum(*reports, ax=ax),

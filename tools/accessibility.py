@@ -1,4 +1,6 @@
-"""Check the built site and a report with axe-core in Chromium: no serious or critical findings. `make accessibility`.
+"""Check the built site and a report in Chromium: no serious findings of axe-core, nothing too wide for a telephone.
+
+`make accessibility`. Serious includes critical; what is wider than a screen of 400 px must scroll by itself.
 
 Needs Chromium with its driver, selenium and axe-core (``npm install --prefix build/axe axe-core``).
 """
@@ -31,6 +33,14 @@ PAGES = (
 WIDTHS, SCHEMES = (400, 1400), ("light", "dark")
 IMPACTS = {"serious", "critical"}
 _SETTLED = "document.head.insertAdjacentHTML('beforeend', '<style>* { transition: none !important }</style>')"
+# Elements that reach beyond the screen and do not lie in one that scrolls.
+_TOO_WIDE = """
+const scrolls = e =>
+  !e.matches("main, article") && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+return [...document.querySelectorAll("main *")]
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e.parentElement))
+  .map(e => e.outerHTML.slice(0, 100));
+"""
 
 
 def write_report(folder: Path) -> Path:
@@ -78,6 +88,9 @@ def findings(browser: Any, axe: str, url: str, width: int, scheme: str) -> Itera
             if violation["impact"] in IMPACTS:
                 nodes = "; ".join(node["html"][:100] for node in violation["nodes"][:3])
                 yield f"{violation['impact']}: {violation['id']} ({len(violation['nodes'])}): {nodes}"
+        wide = browser.execute_script(_TOO_WIDE) if width < 600 else []
+        if wide:
+            yield f"wider than the screen ({len(wide)}): {wide[-1]}"
 
 
 def main() -> int:

@@ -1,8 +1,7 @@
-"""Gradient boosting that removes redundancy between trees.
+"""Gradient boosting with strong defaults, and tools that compress and inspect any tree ensemble.
 
-Estimators, and tools that measure and remove the redundancy of any tree ensemble. More names are in the packages
-:mod:`scboost.diagnostics` (measures, re-weighting, readers of other libraries), :mod:`scboost.plotting` and
-:mod:`scboost.weighting`.
+More names are in the packages :mod:`scboost.diagnostics` (measures, re-weighting, readers of other libraries),
+:mod:`scboost.plotting` and :mod:`scboost.weighting`.
 """
 
 from scboost._data.batches import Batches

@@ -23,6 +23,7 @@ from scboost.diagnostics._redundancy_text import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 _GREY = "0.35"
@@ -54,6 +55,16 @@ def _new_axes(ax: Axes | None) -> Axes:
 def _hide_spines(ax: Axes) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _count(*axes: Axis) -> None:
+    """Keep the ticks of linear axes that count trees or components from lying between two of them."""
+    from matplotlib.ticker import AutoLocator
+
+    for axis in axes:
+        locator = axis.get_major_locator()
+        if isinstance(locator, AutoLocator):
+            locator.set_params(integer=True)
 
 
 def _marker(n: int) -> str | None:
@@ -100,6 +111,7 @@ def plot_spectrum(*reports: RedundancyReport, labels: list[str] | None = None, a
         title="Singular spectrum of the tree predictions",
         ylim=(0, 1.1),
     )
+    _count(ax.xaxis)
     ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.93), fontsize=9)
     return _hide_spines(ax)
 
@@ -144,6 +156,7 @@ def plot_correlation(report: RedundancyReport, *, ax: Any = None) -> Any:
     bar = ax.figure.colorbar(image, ax=ax, label="correlation of predictions", shrink=0.85)
     bar.solids.set_rasterized(True)
     ax.set(xlabel="tree", ylabel="tree", title=f"Correlation of the trees (mean {report.correlation:.2f})")
+    _count(ax.xaxis, ax.yaxis)
     return ax
 
 
@@ -160,6 +173,7 @@ def draw_redundancy(ax: Axes, report: RedundancyReport) -> None:
         xlim=(0.5, report.n_trees + 0.5),
         title="Redundancy of each tree",
     )
+    _count(ax.xaxis)
 
 
 def plot_innovation(report: RedundancyReport, *, ax: Any = None) -> Any:
@@ -227,6 +241,7 @@ def plot_energy(*reports: RedundancyReport, labels: list[str] | None = None, ax:
         ylim=(0, 1.02),
         title="Variance explained by the leading components",
     )
+    _count(ax.xaxis)
     ax.legend(frameon=False, loc="lower right", fontsize=9)
     return _hide_spines(ax)
 
