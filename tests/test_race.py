@@ -45,14 +45,14 @@ def in_standard_errors(values):
     return values.mean() / 0.01
 
 
-def run(curves, paces=None, margins=None):
+def run(curves, paces=None, margins=None, *, thorough=False):
     """Run a race of losses by round; return the winner's index and all competitors."""
     paces, margins = paces or [1.0] * len(curves), margins or [0.0] * len(curves)
     runs = [
         Scripted(Candidate(replace(BASE, max_depth=i + 1), pace=pace, margin=margin), list(curve))
         for i, (curve, pace, margin) in enumerate(zip(curves, paces, margins, strict=True))
     ]
-    best = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 3).run(runs)
+    best = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 3, thorough=thorough).run(runs)
     return runs.index(best), runs
 
 
@@ -381,3 +381,10 @@ def test_a_loss_that_falls_steadily_is_extrapolated_steadily():
         stopping = HopelessStopping(50, 0.0, target=0.5 - doublings * per_doubling + 1e-9, n_rounds=128 * 2**doublings)
         assert not stopping.reached(losses)
         assert HopelessStopping(50, 0.0, target=stopping.target - 1e-3, n_rounds=stopping.n_rounds).reached(losses)
+
+
+def test_a_thorough_selection_compares_candidates_after_more_rounds():
+    """The second one is ahead only after 60 rounds."""
+    late = np.where(np.arange(150) < 60, falling(0.5) + 0.01, 0.3)
+    assert run([falling(0.5), late])[0] == 0
+    assert run([falling(0.5), late], thorough=True)[0] == 1

@@ -1,8 +1,8 @@
 """Selection by cross-validation: number of rounds, depth, features and categorical splits.
 
 Models of all folds grow in step. Features are left out if that lowers the loss of models with the default options on
-held-out samples by more than two standard errors after the first rounds; then all candidates for the options, the
-default ones among them, compete on the same folds.
+held-out samples by more than two standard errors after the first rounds, or in the end if the selection is thorough;
+then all candidates for the options, the default ones among them, compete on the same folds.
 """
 
 from __future__ import annotations
@@ -300,7 +300,13 @@ class CrossValidation:
             runs = self._select_features(runs, selection, kept=kept)
         competitors = [self._competitor(one, runs, kept=kept) for one in selection.candidates if one != base]
         competitors.insert(selection.candidates.index(base), runs)
-        race = Race[FoldRuns](selection.stopping, spec.fold_rounds, self._in_standard_errors, len(self._folds))
+        race = Race[FoldRuns](
+            selection.stopping,
+            spec.fold_rounds,
+            self._in_standard_errors,
+            len(self._folds),
+            thorough=selection.thorough,
+        )
         return race.run(competitors).models()
 
     def _label(self, kept: bool) -> str:
@@ -336,7 +342,7 @@ class CrossValidation:
         The features of a fold's model are selected by their gains in the model of that fold, which has not seen the
         samples that evaluate the selection.
         """
-        n_rounds = min(FIRST_ROUNDS, self._spec.fold_rounds)
+        n_rounds = self._spec.fold_rounds if selection.thorough else min(FIRST_ROUNDS, self._spec.fold_rounds)
         base.advance(n_rounds, selection.stopping)
         gains = base.gains()
         if not gains.any(axis=1).all():

@@ -205,6 +205,8 @@ class RoundSelection:
     averages : bool
         Whether the fold models, with leaf values refitted on all samples, are averaged with a model on all samples that
         has the same learning rate.
+    thorough : bool
+        Whether features and candidates are compared after more rounds: for more folds with fewer held-out samples each.
     """
 
     stopping: EarlyStopping
@@ -213,6 +215,7 @@ class RoundSelection:
     candidates: tuple[Candidate, ...]
     scales_rate: bool
     averages: bool = False
+    thorough: bool = False
 
 
 @dataclass(frozen=True)
@@ -483,6 +486,7 @@ def _selection(
         else (Candidate(options),),
         scales_rate=free.rate,
         averages=averages and free.rate and speedup > 1,
+        thorough=strategy.adds_full_model,
     )
 
 
