@@ -265,7 +265,8 @@ def _split_gains(
     return gain
 
 
-def _score(G: FloatArray, C: FloatArray, settings: TreeSettings) -> FloatArray:
+def _score(G: npt.ArrayLike, C: npt.ArrayLike, settings: TreeSettings) -> FloatArray:
+    G, C = np.asarray(G, dtype=float), np.asarray(C, dtype=float)
     return np.asarray(np.divide(G**2, C + settings.l2, out=np.zeros_like(G), where=C + settings.l2 > 0))
 
 

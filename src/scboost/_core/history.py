@@ -506,7 +506,7 @@ def _eigenpairs(G: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues of a symmetric matrix, largest first, and the eigenvectors as columns."""
     # All pairs, by divide and conquer: faster than the leading ones alone. Without eigh's checks, which
     # take longer than the decomposition itself for a short memory.
-    eigenvalues, V, _ = linalg.lapack.dsyevd(G)
+    eigenvalues, V, _ = linalg.lapack.dsyevd(np.asarray(G, dtype=np.float64))
     return eigenvalues[::-1], V[:, ::-1]
 
 

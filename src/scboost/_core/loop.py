@@ -500,7 +500,7 @@ class Boosting:
             sizes = np.divide(np.abs(r[:, rows]), np.sqrt(h), out=np.zeros_like(h), where=h >= MIN_HESSIAN)
             counted = h > MIN_HESSIAN if by_output else np.ones((1, sizes.shape[1]), dtype=bool)
             if weight is None:
-                return sizes.sum(axis=1, dtype=np.float64), counted.sum(axis=1)
+                return sizes.sum(axis=1, dtype=np.float64), counted.sum(axis=1, dtype=np.float64)
             return sizes @ weight[rows], counted @ weight[rows]
 
         sums = np.zeros((2, len(r)))

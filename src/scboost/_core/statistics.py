@@ -17,9 +17,9 @@ _GROUPS = 256  # of samples, whose sums give the standard error of a mean
 def weighted_mean(values: FloatArray, sample_weight: FloatArray | None, communicator: Communicator) -> float:
     """Return the mean over the samples of all workers; values and weights have shape (n,)."""
     if sample_weight is None:
-        sums = values.sum(dtype=np.float64), len(values)
+        sums = [values.sum(dtype=np.float64), len(values)]
     else:
-        sums = np.multiply(values, sample_weight).sum(dtype=np.float64), sample_weight.sum(dtype=np.float64)
+        sums = [np.multiply(values, sample_weight).sum(dtype=np.float64), sample_weight.sum(dtype=np.float64)]
     total, mass = communicator.sum(np.array(sums, dtype=np.float64))
     return float(total / mass)
 

@@ -66,7 +66,7 @@ def _ranked(
     order_keys = mix64(keys ^ mix64(np.array([seed + 1], dtype=np.uint64)))
     groups: list[Any] = [slice(None)]
     if classes is not None:
-        n_classes = int(communicator.max(classes.max(initial=-1))) + 1
+        n_classes = int(communicator.max(np.array(classes.max(initial=-1), dtype=np.float64))) + 1
         groups = [np.flatnonzero(classes == c) for c in range(n_classes)]
     for group in groups:
         keys_of_group, place = np.unique(order_keys[group], return_inverse=True)
@@ -74,7 +74,7 @@ def _ranked(
         n_distinct = len(rank)
         if communicator.size > 1:
             rank, _, first = rank_keys(keys_of_group, np.zeros(len(rank)), communicator)
-            n_distinct = int(communicator.sum(first.sum()))
+            n_distinct = int(communicator.sum(np.array(first.sum())))
         yield group, rank[place.reshape(-1)], n_distinct
 
 

@@ -213,7 +213,7 @@ class SCBoostRegressor(RegressorMixin, SupportsTargets):
             loss.check_target(samples.y, "y")
             if not is_built_in(loss):
                 check_loss(loss, samples.y, samples.weight)
-        if self.loss in ("poisson", "tweedie") and not communicator.sum(samples.y.sum()):
+        if self.loss in ("poisson", "tweedie") and not communicator.sum(np.array(samples.y.sum())):
             raise ValueError(
                 f"loss={self.loss!r} needs a positive sum of y, but y is 0 in every sample with positive weight."
             )
@@ -378,7 +378,7 @@ def _huber_delta(samples: Samples, communicator: Communicator, base: Loss | None
         return base.delta
     distance = np.abs(samples.y - weighted_quantile(samples.y, samples.weight, 0.5, communicator))
     away = distance > 0
-    if not communicator.sum(away.sum(dtype=np.float64)):
+    if not communicator.sum(np.array(away.sum(dtype=np.float64))):
         return 1.0
     weight = None if samples.weight is None else samples.weight[away]
     return weighted_quantile(distance[away], weight, 0.9, communicator)
