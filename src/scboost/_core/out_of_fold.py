@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from scboost._arrays import FloatArray, IntArray
+from scboost._arrays import BoolArray, FloatArray, IntArray
+from scboost._core.averaging import factored
 from scboost._core.conformal import Conformal, Intervals, LabelSets, LocalScale, Outputs, counted
 from scboost._core.links import IDENTITY
 from scboost._core.losses import Loss
@@ -17,6 +21,22 @@ from scboost._data.samples import Samples
 _SCALE_SHARE = 3
 
 
+@dataclass(frozen=True)
+class Members:
+    """Predictions of the fold models of an average for held-out samples.
+
+    Attributes
+    ----------
+    predictions : ndarray of shape (n_models, m)
+        On the scale of y.
+    fitted : ndarray of bool of shape (n_models, m)
+        Whether the model was fitted to the sample.
+    """
+
+    predictions: FloatArray
+    fitted: BoolArray
+
+
 def out_of_fold_conformal(
     samples: Samples,
     folds: Folds,
@@ -25,6 +45,9 @@ def out_of_fold_conformal(
     weights: Weights | None,
     factor: float,
     shift: FloatArray,
+    n_threads: int,
+    *,
+    averaged: bool,
 ) -> Conformal | None:
     """Return the conformal state that the out-of-fold predictions of fold models give.
 
@@ -44,6 +67,10 @@ def out_of_fold_conformal(
         Factor of all trees, estimated out of fold.
     shift : ndarray of shape (n_outputs,)
         Shift of the raw scores, estimated out of fold.
+    n_threads : int
+        Number of threads.
+    averaged : bool
+        Whether intervals are those of the average of the fold models, whose errors are smaller than those of one.
     """
     raw = [factor * added + start + shift[:, None] for start, added in raw_scores_by_fold(models, folds, weights)]
     scores = np.concatenate(raw, axis=1)
@@ -56,7 +83,17 @@ def out_of_fold_conformal(
     if loss.n_classes:
         return LabelSets.of(loss.link.inverse(scores), held_out.y.astype(np.intp), weight)
     fold = np.repeat(np.arange(len(folds)), [len(part) for _, part in folds])
-    return _intervals(loss, scores, held_out.y, weight, fold)
+    members = None
+    if averaged and loss.n_outputs == 1:
+        predictions, fitted = [], []
+        for training, (train, _) in zip(models.trainings, folds, strict=True):
+            member = copy.copy(training.ensemble)
+            member.reweight(*factored(member, weights, factor))
+            own = member.scores(samples.X, n_threads).astype(np.float64) + shift[:, None]
+            predictions.append(loss.link.inverse(own)[indices])
+            fitted.append(np.isin(indices, train))
+        members = Members(np.stack(predictions), np.stack(fitted))
+    return _intervals(loss, scores, held_out.y, weight, fold, members)
 
 
 def raw_scores_by_fold(
@@ -81,24 +118,84 @@ def raw_scores_by_fold(
     return scores
 
 
-def _intervals(loss: Loss, scores: FloatArray, y: FloatArray, weight: FloatArray | None, fold: IntArray) -> Intervals:
+def _intervals(
+    loss: Loss,
+    scores: FloatArray,
+    y: FloatArray,
+    weight: FloatArray | None,
+    fold: IntArray,
+    members: Members | None,
+) -> Intervals:
     """Sort residuals in units of a local scale, which is estimated on the other folds."""
     outputs, y = regression_outputs(loss, scores), y.astype(np.float64)
-    residuals, driver = y - outputs.centre, outputs.driver
+    scale, unit = _local_scale(outputs.driver, y - outputs.centre, weight, fold)
+    if members is not None:
+        outputs = replace(outputs, values=_of_average(members, outputs.centre, y, weight, unit)[None])
+    return Intervals.of(outputs, y, weight, scale, unit)
+
+
+def _local_scale(
+    driver: FloatArray, residuals: FloatArray, weight: FloatArray | None, fold: IntArray
+) -> tuple[LocalScale | None, FloatArray]:
+    """Return the local scale, and its value for each sample if the samples of other folds estimate it."""
+    unit = np.ones(len(residuals))
     scale = LocalScale.of(driver, residuals, weight)
     if scale is None:
-        return Intervals.of(outputs, y, weight, None)
+        return None, unit
     n_folds = int(fold.max()) + 1
     if n_folds == 1:  # the number of rounds was selected on one fold
-        fold, n_folds = np.arange(len(y)) % 2, 2
-    unit = np.ones(len(y))
+        fold, n_folds = np.arange(len(residuals)) % 2, 2
     for i in range(n_folds):
         own = fold == i
         other = LocalScale.of(driver[~own], residuals[~own], None if weight is None else weight[~own])
         if other is None:
-            return Intervals.of(outputs, y, weight, None)
+            return None, np.ones(len(residuals))
         unit[own] = other.at(driver[own])
-    return Intervals.of(outputs, y, weight, scale, unit)
+    return scale, unit
+
+
+def _of_average(
+    members: Members, held_out: FloatArray, y: FloatArray, weight: FloatArray | None, unit: FloatArray
+) -> FloatArray:
+    """Estimate what the average of the fold models would predict for samples that none of them was fitted to.
+
+    Residuals of the samples that a model was fitted to are too small, but similar in sign and order to those of the
+    same samples if they were new. Each is replaced by the out-of-fold residual of the same rank.
+
+    Parameters
+    ----------
+    members : Members
+        Predictions of the fold models.
+    held_out : ndarray of shape (m,)
+        Out-of-fold predictions.
+    y : ndarray of shape (m,)
+        The targets.
+    weight : ndarray of shape (m,) or None
+        Weights.
+    unit : ndarray of shape (m,)
+        Local scale, by which residuals are divided before they are ranked.
+    """
+    weight = np.ones(len(y)) if weight is None else weight
+    size = np.abs(y - held_out) / unit
+    predictions = members.predictions.copy()
+    for own, fitted in zip(predictions, members.fitted, strict=True):
+        residuals = (y - own)[fitted]
+        sizes = _of_same_rank(np.abs(residuals) / unit[fitted], weight[fitted], size, weight)
+        own[fitted] = y[fitted] - np.sign(residuals) * sizes * unit[fitted]
+    return np.asarray(predictions.mean(axis=0))
+
+
+def _of_same_rank(values: FloatArray, weight: FloatArray, others: FloatArray, other_weight: FloatArray) -> FloatArray:
+    """Return for each value the one of the same rank among others, both weighted."""
+
+    def ranked(v: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
+        order = np.argsort(v, kind="stable")
+        return order, (np.cumsum(w[order]) - w[order] / 2) / w.sum()
+
+    (order, ranks), (other_order, other_ranks) = ranked(values, weight), ranked(others, other_weight)
+    found = np.empty(len(values))
+    found[order] = np.interp(ranks, other_ranks, others[other_order])
+    return found
 
 
 def calibrated(
