@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from scboost._arrays import FloatArray
 from scboost._core.replay import replay
 from scboost._core.selection import FoldModels
 from scboost._core.spec import FitSpec
 from scboost._core.training import Companions, Training
 from scboost._core.weighting import Weights
 from scboost._data.samples import Samples
-from scboost._engine.ensemble import Ensemble, interleaved
+from scboost._engine.ensemble import interleaved
 from scboost._engine.interface import Engine
 from scboost._runtime.context import Context
 
@@ -22,20 +21,15 @@ def average(trainings: list[Training], weights: Weights | None, scale: float = 1
     """Return the average of fold models, whose rounds are multiplied by their weights, or by a common scale."""
     share = 1 / len(trainings)
     for training in trainings:
-        factors, intercept = factored(training.ensemble, weights, scale)
-        training.ensemble.reweight(factors * share, intercept * share)
+        own = training.ensemble
+        factors = np.full(own.n_rounds, scale) if weights is None else weights.weights[: own.n_rounds]
+        shift = 0.0 if weights is None else weights.intercept
+        own.reweight(own.weights * factors[:, None] * share, (own.intercept + shift) * share)
     ensemble = trainings[0].ensemble
     sizes = [training.ensemble.n_rounds for training in trainings]
     for training in trainings[1:]:
         ensemble.extend(training.ensemble)
     return Companions(ensemble, sizes)
-
-
-def factored(ensemble: Ensemble, weights: Weights | None, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of a fold model's rounds times their learned weights, or a common scale, and the intercept."""
-    if weights is None:
-        return ensemble.weights * scale, ensemble.intercept
-    return ensemble.weights * weights.weights[: ensemble.n_rounds, None], ensemble.intercept + weights.intercept
 
 
 def refit(models: FoldModels, spec: FitSpec, samples: Samples, engine: Engine, context: Context) -> list[Training]:

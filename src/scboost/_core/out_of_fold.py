@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scboost._arrays import BoolArray, FloatArray, IntArray
-from scboost._core.averaging import factored
+from scboost._arrays import FloatArray, IntArray
 from scboost._core.conformal import Conformal, Intervals, LabelSets, LocalScale, Outputs, counted
 from scboost._core.links import IDENTITY
 from scboost._core.losses import Loss
@@ -19,22 +17,8 @@ from scboost._data.samples import Samples
 
 # Share of a calibration set that determines the local scale of the residuals where the model has none.
 _SCALE_SHARE = 3
-
-
-@dataclass(frozen=True)
-class Members:
-    """Predictions of the fold models of an average for held-out samples.
-
-    Attributes
-    ----------
-    predictions : ndarray of shape (n_models, m)
-        On the scale of y.
-    fitted : ndarray of bool of shape (n_models, m)
-        Whether the model was fitted to the sample.
-    """
-
-    predictions: FloatArray
-    fitted: BoolArray
+# Where trees fit the training samples almost exactly, their residuals say too little: the factor would be too small.
+_SMALLEST_FACTOR, _FEWEST_FOR_FACTOR = 0.85, 300
 
 
 def out_of_fold_conformal(
@@ -83,16 +67,15 @@ def out_of_fold_conformal(
     if loss.n_classes:
         return LabelSets.of(loss.link.inverse(scores), held_out.y.astype(np.intp), weight)
     fold = np.repeat(np.arange(len(folds)), [len(part) for _, part in folds])
-    members = None
+    members: FloatArray | None = None
     if averaged and loss.n_outputs == 1:
-        predictions, fitted = [], []
-        for training, (train, _) in zip(models.trainings, folds, strict=True):
+        predictions = []
+        for training in models.trainings:
             member = copy.copy(training.ensemble)
-            member.reweight(*factored(member, weights, factor))
+            member.reweight(member.weights * factor, member.intercept)
             own = member.scores(samples.X, n_threads).astype(np.float64) + shift[:, None]
             predictions.append(loss.link.inverse(own)[indices])
-            fitted.append(np.isin(indices, train))
-        members = Members(np.stack(predictions), np.stack(fitted))
+        members = np.stack(predictions)
     return _intervals(loss, scores, held_out.y, weight, fold, members)
 
 
@@ -124,13 +107,13 @@ def _intervals(
     y: FloatArray,
     weight: FloatArray | None,
     fold: IntArray,
-    members: Members | None,
+    members: FloatArray | None,
 ) -> Intervals:
     """Sort residuals in units of a local scale, which is estimated on the other folds."""
     outputs, y = regression_outputs(loss, scores), y.astype(np.float64)
     scale, unit = _local_scale(outputs.driver, y - outputs.centre, weight, fold)
-    if members is not None:
-        outputs = replace(outputs, values=_of_average(members, outputs.centre, y, weight, unit)[None])
+    if members is not None and (len(y) if weight is None else weight.sum()) >= _FEWEST_FOR_FACTOR:
+        unit = unit / _factor_of_average((y - members) / unit, fold, weight)
     return Intervals.of(outputs, y, weight, scale, unit)
 
 
@@ -154,35 +137,34 @@ def _local_scale(
     return scale, unit
 
 
-def _of_average(
-    members: Members, held_out: FloatArray, y: FloatArray, weight: FloatArray | None, unit: FloatArray
-) -> FloatArray:
-    """Estimate what the average of the fold models would predict for samples that none of them was fitted to.
+def _factor_of_average(errors: FloatArray, fold: IntArray, weight: FloatArray | None) -> float:
+    """Estimate the size of the errors of the average of the fold models, relative to those of a single one.
 
-    Residuals of the samples that a model was fitted to are too small, but similar in sign and order to those of the
-    same samples if they were new. Each is replaced by the out-of-fold residual of the same rank.
+    The errors of all models for the same sample are averaged. Only one model was not fitted to the sample. The residuals
+    of the others are too small, but similar in sign and order to their errors for new samples: each is replaced by the
+    out-of-fold residual of the same rank.
 
     Parameters
     ----------
-    members : Members
-        Predictions of the fold models.
-    held_out : ndarray of shape (m,)
-        Out-of-fold predictions.
-    y : ndarray of shape (m,)
-        The targets.
+    errors : ndarray of shape (n_folds, m)
+        Residuals of each fold model, in units of the local scale.
+    fold : ndarray of shape (m,)
+        Fold of each sample: the model that was not fitted to it.
     weight : ndarray of shape (m,) or None
         Weights.
-    unit : ndarray of shape (m,)
-        Local scale, by which residuals are divided before they are ranked.
     """
-    weight = np.ones(len(y)) if weight is None else weight
-    size = np.abs(y - held_out) / unit
-    predictions = members.predictions.copy()
-    for own, fitted in zip(predictions, members.fitted, strict=True):
-        residuals = (y - own)[fitted]
-        sizes = _of_same_rank(np.abs(residuals) / unit[fitted], weight[fitted], size, weight)
-        own[fitted] = y[fitted] - np.sign(residuals) * sizes * unit[fitted]
-    return np.asarray(predictions.mean(axis=0))
+    weight = np.ones(len(fold)) if weight is None else weight
+    held_out = np.abs(errors[fold, np.arange(len(fold))])
+    size = float(np.average(held_out, weights=weight))
+    if size == 0:
+        return 1.0
+    as_new = errors.copy()
+    for k, residuals in enumerate(as_new):
+        fitted = fold != k
+        sizes = _of_same_rank(np.abs(residuals[fitted]), weight[fitted], held_out, weight)
+        residuals[fitted] = np.sign(residuals[fitted]) * sizes
+    factor = float(np.average(np.abs(as_new.mean(axis=0)), weights=weight)) / size
+    return min(max(factor, _SMALLEST_FACTOR), 1.0)
 
 
 def _of_same_rank(values: FloatArray, weight: FloatArray, others: FloatArray, other_weight: FloatArray) -> FloatArray:

@@ -314,8 +314,8 @@ def _conformal(
     if context.communicator.size > 1 or spec.loss.task != "regression":
         return None
     scale, shift = (None, None) if training is None else (training.scale, training.shift)
-    # The folds of a splitter may be groups or times, whose common effects fold models fit: not their residuals of them.
-    random_folds = isinstance(spec.folds.cv, str | Integral)
+    # A splitter may hold out groups or times, whose common effects the residuals of the other models do not show.
+    averaged = spec.selection is not None and spec.selection.averages and isinstance(spec.folds.cv, str | Integral)
     return out_of_fold_conformal(
         samples,
         folds,
@@ -325,7 +325,7 @@ def _conformal(
         factor=scale[0] if scale and weights is None else 1.0,
         shift=np.array(shift or np.zeros(spec.loss.n_outputs)),
         n_threads=context.n_threads,
-        averaged=random_folds and _averages(spec, folds),
+        averaged=averaged and len(folds) > 1,
     )
 
 
