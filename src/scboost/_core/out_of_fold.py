@@ -140,8 +140,8 @@ def _local_scale(
 def _factor_of_average(errors: FloatArray, fold: IntArray, weight: FloatArray | None) -> float:
     """Estimate the size of the errors of the average of the fold models, relative to those of a single one.
 
-    The errors of all models for the same sample are averaged. Only one model was not fitted to the sample. The residuals
-    of the others are too small, but similar in sign and order to their errors for new samples: each is replaced by the
+    The errors of all models for a sample are averaged. Only one of the models was not fitted to it. The residuals of
+    the others are too small, but similar in sign and order to their errors for new samples: each is replaced by the
     out-of-fold residual of the same rank.
 
     Parameters
