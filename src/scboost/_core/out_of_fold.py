@@ -17,7 +17,7 @@ from scboost._data.samples import Samples
 
 # Share of a calibration set that determines the local scale of the residuals where the model has none.
 _SCALE_SHARE = 3
-# Where trees fit the training samples almost exactly, their residuals say too little: the factor would be too small.
+# Few samples, fitted almost exactly, have residuals that say too little: the factor would be too small.
 _SMALLEST_FACTOR, _FEWEST_FOR_FACTOR = 0.85, 300
 
 
@@ -142,7 +142,8 @@ def _factor_of_average(errors: FloatArray, fold: IntArray, weight: FloatArray | 
 
     The errors of all models for a sample are averaged. Only one of the models was not fitted to it. The residuals of
     the others are too small, but similar in sign and order to their errors for new samples: each is replaced by the
-    out-of-fold residual of the same rank.
+    out-of-fold residual of the same rank. As models also fit the noise of their samples, residuals agree less than
+    errors for new samples: the result is rather too small, and 1 too large. Their geometric mean is returned.
 
     Parameters
     ----------
@@ -163,8 +164,8 @@ def _factor_of_average(errors: FloatArray, fold: IntArray, weight: FloatArray | 
         fitted = fold != k
         sizes = _of_same_rank(np.abs(residuals[fitted]), weight[fitted], held_out, weight)
         residuals[fitted] = np.sign(residuals[fitted]) * sizes
-    factor = float(np.average(np.abs(as_new.mean(axis=0)), weights=weight)) / size
-    return min(max(factor, _SMALLEST_FACTOR), 1.0)
+    share = float(np.average(np.abs(as_new.mean(axis=0)), weights=weight)) / size
+    return float(np.clip(np.sqrt(share), _SMALLEST_FACTOR, 1.0))
 
 
 def _of_same_rank(values: FloatArray, weight: FloatArray, others: FloatArray, other_weight: FloatArray) -> FloatArray:
