@@ -5,10 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor, load_model, prune
+from scboost._core import out_of_fold
 from scboost._core.conformal import LabelSets, LocalScale, Scores, counted, label_scores
 from scboost._model import file
 from scboost._model.packing import ModelFileError
@@ -204,6 +205,75 @@ def test_out_of_fold_residuals_are_those_of_held_out_samples(fitted):
     new = np.mean(np.abs(new_y - fitted.predict(new_X)))
     assert out_of_fold > training
     assert out_of_fold == pytest.approx(new, rel=0.12)
+
+
+# --- averages of fold models -----------------------------------------------------------------------------------------
+
+
+def fold_errors(common, own, n=4000, n_models=4, shrinkage=0.3):
+    """Return errors of models with a common and an own part, smaller for samples that a model was fitted to."""
+    rng = np.random.default_rng(0)
+    fold = np.arange(n) % n_models
+    errors = common * rng.normal(size=n) + own * rng.normal(size=(n_models, n))
+    errors[np.arange(n_models)[:, None] != fold] *= shrinkage
+    return errors, fold
+
+
+@pytest.mark.parametrize(("common", "own"), [(1.0, 0.0), (1.0, 0.3), (1.0, 0.6), (2.0, 1.0)])
+def test_factor_is_half_way_to_that_of_the_mean_of_errors_with_a_common_part(common, own):
+    """The variance of the common part is not reduced by averaging, that of the models' own parts by their number."""
+    errors, fold = fold_errors(common, own)
+    expected = np.sqrt((common**2 + own**2 / 4) / (common**2 + own**2))
+    assert out_of_fold._factor_of_average(errors, fold, None) ** 2 == pytest.approx(expected, abs=0.015)
+
+
+def test_factor_depends_on_signs_and_ranks_of_the_residuals_of_fitted_samples_only():
+    errors, fold = fold_errors(1.0, 0.5)
+    distorted, fitted = errors.copy(), np.arange(4)[:, None] != fold
+    distorted[fitted] = np.sign(errors[fitted]) * np.expm1(np.abs(errors[fitted])) ** 2
+    expected = out_of_fold._factor_of_average(errors, fold, None)
+    assert out_of_fold._factor_of_average(distorted, fold, None) == pytest.approx(expected, rel=1e-12)
+
+
+def test_factor_is_bounded():
+    """Models that interpolate their samples have residuals that say nothing: no factor may follow from these."""
+    errors, fold = fold_errors(0.0, 1.0)
+    assert out_of_fold._factor_of_average(errors, fold, None) == 0.85  # not the fourth root of 1/4
+    assert out_of_fold._factor_of_average(0 * errors, fold, None) == 1
+    assert out_of_fold._factor_of_average(np.tile(errors[:1], (4, 1)), fold, None) <= 1
+
+
+def test_factor_of_weighted_samples_is_that_of_repeated_ones():
+    errors, fold = fold_errors(1.0, 0.5, n=400)
+    repeats = np.random.default_rng(1).integers(1, 4, size=400)
+    repeated = out_of_fold._factor_of_average(np.repeat(errors, repeats, axis=1), np.repeat(fold, repeats), None)
+    weighted = out_of_fold._factor_of_average(errors, fold, repeats.astype(float))
+    assert weighted == pytest.approx(repeated, abs=0.002)
+
+
+def test_intervals_of_averaged_models_do_not_cover_too_much():
+    """Single fold models err more than their average: their residuals alone covered .874 on average."""
+    observed = []
+    for seed in range(4):
+        X, y = make_friedman1(2500, noise=1.0, random_state=seed)
+        model = SCBoostRegressor(random_state=0, n_jobs=1).fit(X[:500], y[:500])
+        observed.append(covered(model.predict_interval(X[500:], 0.8), y[500:]))
+    assert 0.78 < np.mean(observed) < 0.85
+
+
+@pytest.mark.parametrize(
+    ("n", "parameters"),
+    [(299, {}), (400, {"cv": KFold(5)}), (400, {"learning_rate": 0.1}), (400, {"preset": "best", "cv": 3})],
+)
+def test_other_intervals_have_no_factor(n, parameters, monkeypatch):
+    """Few samples say too little; residuals of groups or times must not be mixed; weighted folds fit too closely."""
+    X, y = noisy(n)
+    factors = []
+    monkeypatch.setattr(out_of_fold, "_factor_of_average", lambda *_: factors.append(0.9) or 0.9)
+    SCBoostRegressor(n_jobs=1, random_state=0, **parameters).fit(X, y).predict_interval(X)
+    assert not factors
+    SCBoostRegressor(n_jobs=1, random_state=0).fit(*noisy(400))
+    assert factors
 
 
 def test_pruning_and_an_early_stop_drop_the_state(fitted):

@@ -167,6 +167,16 @@ def test_workers_without_or_with_equal_samples_finish_together():
     np.testing.assert_allclose(found.predict_proba(X), alone.predict_proba(X), atol=1e-6)
 
 
+def test_an_array_without_samples_may_be_at_any_address():
+    """Dask puts arrays that it receives, and the empty ones, anywhere in a buffer."""
+    X, y = rounded()
+    empty = np.frombuffer(bytearray(16), dtype=np.float32, offset=3, count=0).reshape(0, X.shape[1])
+    assert empty.__array_interface__["data"][0] % 4
+    model = SCBoostClassifier(n_estimators=3, n_jobs=1, engine="xgboost")
+    found, _ = fit_shared(model, [Part(X.astype(np.float32), y), Part(empty, y[:0])])
+    np.testing.assert_allclose(found.predict_proba(X), clone(model).fit(X, y).predict_proba(X), atol=1e-6)
+
+
 def test_workers_join_their_categories():
     pd = pytest.importorskip("pandas")
     X, y = rounded()

@@ -24,6 +24,7 @@ def arguments(doc: str | None, counted: str, **more: dict[str, Any]) -> argparse
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--only", type=int, help=f"run the one of this number, of all {counted}, here and now")
     parser.add_argument("--output", type=Path, help="where to write the figures")
+    parser.add_argument("--anew", action="store_true", help="start at 0, not where the figures in the output end")
     for name, options in more.items():
         parser.add_argument(f"--{name}", **options)
     return parser.parse_args()
@@ -50,14 +51,17 @@ def write(figures: dict[str, Any], output: Path | None) -> str:
 
 
 def earlier_runs(
-    output: Path | None, now: dict[str, Any], counted: str
+    output: Path | None, now: dict[str, Any], counted: str, *, anew: bool = False
 ) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """Read the figures to go on from, if those on record are of the same run, and what the runs before it found."""
+    """Read the figures to go on from, if those on record are of the same run, and what the runs before it found.
+
+    A run that starts anew goes on from no figures: those on record are of an earlier run.
+    """
     if output is None or not output.exists():
         return None, []
     last = json.loads(output.read_text())
     before = last.get("earlier runs", [])
-    if all(last.get(name) == value for name, value in now.items() if name != "date"):
+    if not anew and all(last.get(name) == value for name, value in now.items() if name != "date"):
         return last, before
     return None, [*before, {name: last[name] for name in ("command", "date", counted, "violations")}]
 

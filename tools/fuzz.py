@@ -596,7 +596,7 @@ def main() -> int:
     command = f"python tools/fuzz.py --seed {given.seed} --mutants {given.mutants}"
     command += f" --kind {given.kind}" if given.kind else ""
     about = {"schema": file.SCHEMA}
-    done, earlier = earlier_runs(given.output, described(command, about), "mutants")
+    done, earlier = earlier_runs(given.output, described(command, about), "mutants", anew=given.anew)
     figures = done or described(command, {**about, "violations": 0, "earlier runs": earlier})
     for i, found in enumerate(run(given.seed, given.mutants, given.minutes, done, given.kind)):
         figures = described(command, {**about, **found, "earlier runs": earlier})

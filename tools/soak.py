@@ -607,7 +607,7 @@ def main() -> int:
         return int(outcome == "violation")
 
     command = f"python tools/soak.py --seed {given.seed} --cases {given.cases}"
-    done, earlier = earlier_runs(given.output, described(command, {}), "cases")
+    done, earlier = earlier_runs(given.output, described(command, {}), "cases", anew=given.anew)
 
     def report(figures: dict[str, Any]) -> None:
         print(f"{figures['cases']} cases, {figures['violations']} violations", flush=True)

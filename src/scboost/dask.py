@@ -24,7 +24,7 @@ from scboost._core.foreign_arguments import explains_foreign_arguments
 from scboost._core.parameters import Parameters
 from scboost._core.rules import check_distributed, check_parameters
 from scboost._engine.xgboost.collective import tracking
-from scboost._estimators import classifier, regressor
+from scboost._estimators import classifier, ranker, regressor
 from scboost._estimators.base import SCBoost
 from scboost._estimators.fitting import draw_seed
 from scboost._estimators.sharing import Outcome, Part, fit_part, missing_estimator
@@ -42,7 +42,7 @@ try:
 except ImportError as error:  # pragma: no cover - the tests install it
     raise ImportError("scboost.dask needs Dask: pip install 'scboost[dask]'.") from error
 
-__all__ = ["SCBoostClassifier", "SCBoostRegressor", "redundancy_report"]
+__all__ = ["SCBoostClassifier", "SCBoostRanker", "SCBoostRegressor", "redundancy_report"]
 
 _PATIENCE = 5.0  # seconds that other workers have to report the round in which one was lost
 _ADDED_AT_ONCE = 8  # sums of partitions that one task of a report adds up
@@ -106,12 +106,28 @@ class _OnDask(SCBoost):
         self
             The fitted estimator.
         """
+        return self._fit_collections(
+            dict(zip(_PARTS, (X, y, sample_weight), strict=True)),
+            dict(zip(_PARTS, (X_val, y_val, sample_weight_val), strict=True)),
+            timeout,
+            resume_from,
+        )
+
+    def _fit_collections(
+        self,
+        training: dict[str, Any],
+        validation: dict[str, Any],
+        timeout: int,
+        resume_from: str | os.PathLike[str] | None,
+    ) -> _OnDask:
+        """Fit to collections by the name of their argument."""
         local = self._unfitted_local()
         parameters = Parameters.of(local.get_params(deep=False))
         check_parameters(parameters)
         check_distributed(parameters)
         if self.warm_start:
             raise ValueError("warm_start=True needs the samples of one process; use callbacks=[Checkpoint(path)].")
+        y = training["y"]
         if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
             raise ValueError(
                 f"y has {y.shape[1]} columns; several targets are fitted in one process: use SCBoostRegressor or "
@@ -120,14 +136,17 @@ class _OnDask(SCBoost):
         resume = None if resume_from is None else Path(resume_from).read_bytes()
         if isinstance(self.random_state, np.random.RandomState):  # workers draw the seed from copies of it
             draw_seed(self.random_state)
-        training = _partitions(zip(_PARTS, (X, y, sample_weight), strict=True))
-        validation = _partitions(
-            (f"{name}_val", v) for name, v in zip(_PARTS, (X_val, y_val, sample_weight_val), strict=True)
-        )
-        outcome = _Fit(self.client, local, timeout).run(training, validation, resume)
+        parts = self._prepared(_partitions(training.items()), "")
+        held_out = self._prepared(_partitions((f"{name}_val", v) for name, v in validation.items()), "_val")
+        outcome = _Fit(self.client, local, timeout).run(parts, held_out, resume)
         self.__with_fitted_model__(outcome.into(self).__fitted_model__())
         self.traffic_ = outcome.traffic
         return self
+
+    def _prepared(self, parts: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
+        """Return partitions of training or validation samples as workers take them."""
+        del suffix
+        return parts
 
     def _unfitted_local(self) -> SCBoost:
         return self._local_class(
@@ -139,7 +158,7 @@ class _OnDask(SCBoost):
 
         Returns
         -------
-        SCBoostClassifier or SCBoostRegressor
+        SCBoostClassifier, SCBoostRegressor or SCBoostRanker
             Of :mod:`scboost`, with the same predictions and the same model file.
         """
         return self._unfitted_local().__with_fitted_model__(self.__fitted_model__())
@@ -270,6 +289,120 @@ class SCBoostRegressor(_OnDask, regressor.SCBoostRegressor):
         """
         columns = list(self.quantile) if isinstance(self.quantile, Sequence) else None
         return self._lazily(X, "predict", np.float64, columns)
+
+
+class SCBoostRanker(_OnDask, ranker.SCBoostRanker):
+    """:class:`scboost.SCBoostRanker` for samples on a Dask cluster; see :class:`scboost.dask.SCBoostClassifier`.
+
+    All documents of a query must be in one partition.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        The client to use; the current one if it was not set.
+    traffic_ : dict of str to float
+        Collective calls of this library's part of the fit, their bytes and seconds, and the number of rounds.
+    """
+
+    _local_class = ranker.SCBoostRanker
+
+    @explains_foreign_arguments
+    def fit(  # type: ignore[override] # group and init_model need the samples of one process
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        qid: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+        sample_weight_val: Any = None,
+        timeout: int = 300,
+        resume_from: str | os.PathLike[str] | None = None,
+    ) -> SCBoostRanker:
+        """Fit on the workers of the client.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array of shape (n_samples, n_features)
+            Documents.
+        y : dask Series or Array of shape (n_samples,)
+            Relevance of each document, with the same partitions as X.
+        sample_weight : dask Series or Array of shape (n_samples,), optional
+            Weights of the documents.
+        qid : dask Series or Array of shape (n_samples,)
+            Query of each document. A query must not be divided between partitions.
+        X_val, y_val, qid_val, sample_weight_val : optional
+            Validation set, as Dask collections or in memory.
+        timeout, resume_from : optional
+            See :meth:`scboost.dask.SCBoostClassifier.fit`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        missing = "qid" if qid is None else "qid_val" if X_val is not None and qid_val is None else ""
+        if missing:
+            raise ValueError(f"scboost.dask.SCBoostRanker needs the queries of the documents: give {missing}.")
+        training = {"X": X, "y": y, "sample_weight": sample_weight, "qid": qid}
+        validation = {"X": X_val, "y": y_val, "sample_weight": sample_weight_val, "qid": qid_val}
+        self._fit_collections(training, validation, timeout, resume_from)
+        return self
+
+    def _prepared(self, parts: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
+        """Return partitions whose queries are numbered in order of appearance, as in a local fit."""
+        qid, y = f"qid{suffix}", f"y{suffix}"
+        queries = self.client.gather(self.client.compute([delayed(_distinct)(part[qid]) for part in parts]))
+        _refuse_divided(queries, qid)
+        first = np.cumsum([0, *map(len, queries)])
+        prepared = []
+        for part, number in zip(parts, first, strict=False):
+            documents = delayed(_documents)(part[y], part[qid], int(number), suffix)
+            prepared.append({name: value for name, value in part.items() if name != qid} | {y: documents})
+        return prepared
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Return a score for each document; lazily for Dask collections.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or data in memory, of shape (n_samples, n_features)
+            Documents.
+
+        Returns
+        -------
+        dask Series or Array, or ndarray, of shape (n_samples,)
+            Scores; those of different queries are not comparable.
+        """
+        return self._lazily(X, "predict", np.float64)
+
+
+def _distinct(qid: Any) -> Any:
+    """Return the queries of a partition."""
+    return np.unique(np.asarray(qid))
+
+
+def _refuse_divided(queries: list[Any], name: str) -> None:
+    """Raise ValueError if documents of one query are in several partitions."""
+    if not queries:
+        return
+    distinct, counts = np.unique(np.concatenate(queries), return_counts=True)
+    divided = distinct[counts > 1]
+    if len(divided):
+        found = [i for i, part in enumerate(queries) if np.isin(divided[0], part)]
+        raise ValueError(
+            f"{len(divided)} queries in {name} are divided between partitions: query {divided[0]} is in the partitions "
+            f"{found}. All documents of a query must be in one partition: rechunk arrays at the ends of queries, or "
+            "shuffle data frames on the query (frame.shuffle(on='qid'))."
+        )
+
+
+def _documents(y: Any, qid: Any, first: int, suffix: str) -> Any:
+    """Return relevance and number of the query of each document of a partition; the numbers start at ``first``."""
+    query = ranker.query_numbers(qid, None, y, suffix)
+    return ranker.document_targets(y, query + first, y, f"y{suffix}")
 
 
 def redundancy_report(model: object, X: Any, y: Any = None, *, name: str | None = None) -> RedundancyReport:

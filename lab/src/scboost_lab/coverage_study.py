@@ -2,13 +2,16 @@
 
 ``scboost-lab coverage_study run`` appends to ``results/uncertainty/coverage.csv``; one row is one random split of one
 method on one data set: at most `TRAIN_SIZE` training and `TEST_SIZE` test samples. Within a split, the test set is used
-only for the two measures. The number of bins of the local scale was selected on the same regression data sets, however,
-so our interval widths are somewhat optimistic. MAPIE runs with its default conformity scores, which have a constant
-width for regression. ``scboost-lab coverage_study summary`` prints coverages and relative sizes.
+only for the two measures. The number of bins of the local scale and the factor of averaged fold models were selected
+on the same regression data sets, however, so our interval widths are somewhat optimistic. MAPIE runs with its default
+conformity scores, which have a constant width for regression. ``scboost-lab coverage_study summary`` prints coverages
+and relative sizes.
 
 ``scboost-lab coverage_study excess`` appends to ``results/uncertainty/excess.csv`` by which factor of the widths
-exactly 80 % of the test samples would be covered, on the regression data sets and on a simulated target that does not
-depend on the features.
+exactly 80 % of the test samples would be covered: on the regression data sets, on a simulated target that does not
+depend on the features, and on data sets that influenced no choice. Their targets are columns of the tables of the
+classification study: the first numeric column without missing values that has `FEWEST_VALUES` distinct ones, predicted
+from the others without the class. This rule was fixed before any of them was fitted.
 """
 
 import argparse
@@ -23,6 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from scboost import SCBoostClassifier, SCBoostRegressor
 from scboost_lab.datasets import DATA_DIR_VARIABLE, require_data_dir
 from scboost_lab.default_methods import ALL, MULTICLASS, REGRESSION, SETS, Method, estimator, task_of
 from scboost_lab.default_study import encoded, fingerprint, load
@@ -36,6 +40,11 @@ COVERAGES = (0.8, 0.9, 0.95)
 COLUMNS = (*(f"{what}_{round(100 * c)}" for c in COVERAGES for what in ("coverage", "size")), "seconds")
 OURS, MAPIE, CHIMERA = "SCBoost", "MAPIE CV+, LightGBM", "ChimeraBoost quantiles"
 NOISE, N_EXCESS_SPLITS = "noise", 5
+FEWEST_VALUES = 100
+COLUMN = ", column"  # in the names of data sets whose target is a column of a table
+COLUMN_TARGETS = tuple(
+    f"{name}{COLUMN}" for name in (*ALL, *MULTICLASS) if name not in ("elevators", "pol", "letter_U", "letter_26class")
+)  # without tables of regression data sets, and without those that have no such column
 TOLERANCE, SHORTFALL = 0.015, 0.03  # of the mean coverage, and of the coverage on one data set
 
 Array = NDArray[Any]
@@ -101,9 +110,7 @@ def _classification(task: Task, X: Any, y: Array, X_test: Any) -> Array:
 
 
 def _ours(dataset: str) -> Any:
-    from scboost import SCBoostClassifier, SCBoostRegressor
-
-    cls = SCBoostRegressor if dataset == NOISE or task_of(dataset) == "regression" else SCBoostClassifier
+    cls = SCBoostRegressor if task_of(dataset) == "regression" else SCBoostClassifier
     return cls(engine="auto", n_jobs=1)
 
 
@@ -131,30 +138,44 @@ EXPERIMENT = Experiment(
 )
 
 
+def column_target(name: str, data_dir: str | None) -> tuple[Any, Array]:
+    """Return the table of a classification data set with one of its columns as target, as described above."""
+    X, _ = load(name, data_dir)
+    numeric = [c for c in X.columns if X[c].dtype.kind in "iuf" and not X[c].isna().any()]
+    target = next(c for c in numeric if X[c].nunique() >= FEWEST_VALUES)
+    return X.drop(columns=target), X[target].to_numpy(np.float64)
+
+
 def run_excess(task: Task, params: Mapping[str, Any], data_dir: str | None) -> dict[str, float]:
-    """Return the coverage of 80 % intervals, and the factor of their widths that would make it exact."""
+    """Return the coverage of intervals, and the factor of their widths that would make that of 80 % intervals exact."""
     del params
     if task.dataset == NOISE:
         rng = np.random.default_rng(task.fold)
         X, y = rng.normal(size=(TRAIN_SIZE + TEST_SIZE, 10)), rng.normal(size=TRAIN_SIZE + TEST_SIZE)
         table: Any = pd.DataFrame(X)
     else:
-        table, y = load(task.dataset, data_dir)
+        name = task.dataset.removesuffix(COLUMN)
+        table, y = load(name, data_dir) if name == task.dataset else column_target(name, data_dir)
         table = encoded(table, Method(SCBOOST))
     n_train = min(TRAIN_SIZE, len(y) // 2)
     n_test = min(TEST_SIZE, len(y) - n_train)
     train, test = train_test_split(np.arange(len(y)), train_size=n_train, test_size=n_test, random_state=task.fold)
-    bounds = _ours(task.dataset).fit(table.iloc[train], y[train]).predict_interval(table.iloc[test], 0.8)
-    centre, width = bounds.mean(axis=1), (bounds[:, 1] - bounds[:, 0]) / 2
+    model = SCBoostRegressor(engine="auto", n_jobs=1).fit(table.iloc[train], y[train])
+    bounds = model.predict_interval(table.iloc[test], COVERAGES)
+    inside = (bounds[..., 0] <= y[test, None]) & (y[test, None] <= bounds[..., 1])
+    centre, width = bounds[:, 0].mean(axis=1), (bounds[:, 0, 1] - bounds[:, 0, 0]) / 2
     relative = np.abs(y[test] - centre) / width
-    return {"coverage_80": float(np.mean(relative <= 1)), "factor_80": float(np.quantile(relative, 0.8))}
+    found = {
+        f"coverage_{round(100 * c)}": float(share) for c, share in zip(COVERAGES, inside.mean(axis=0), strict=True)
+    }
+    return {**found, "factor_80": float(np.quantile(relative, min(COVERAGES)))}
 
 
 EXCESS = Experiment(
     "excess of out-of-fold residuals",
     run_excess,
-    ("coverage_80", "factor_80"),
-    (*REGRESSION, NOISE),
+    (*(f"coverage_{round(100 * c)}" for c in COVERAGES), "factor_80"),
+    (*REGRESSION, NOISE, *COLUMN_TARGETS),
     (OURS,),
     n_folds=N_EXCESS_SPLITS,
 )
@@ -248,7 +269,9 @@ def _run_excess(args: argparse.Namespace) -> int:
         EXCESS.tasks(args.sets),
         directory,
         command="scboost-lab coverage_study excess",
-        fingerprint=lambda name: "simulated: noise" if name == NOISE else fingerprint(name, data_dir=directory),
+        fingerprint=lambda name: (
+            "simulated: noise" if name == NOISE else fingerprint(name.removesuffix(COLUMN), data_dir=directory)
+        ),
         train_size=TRAIN_SIZE,
         test_size=TEST_SIZE,
     )

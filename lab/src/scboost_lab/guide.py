@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from scboost_lab import distribution_study, ranking_study, survival_study, targets_study
-from scboost_lab.coverage_study import COVERAGES, EXCESS, MAPIE, NOISE, OURS
+from scboost_lab.coverage_study import COLUMN_TARGETS, COVERAGES, EXCESS, MAPIE, NOISE, OURS
 from scboost_lab.default_methods import ALL, MULTICLASS, REGRESSION
 from scboost_lab.page import table
 from scboost_lab.readme import replace_between
@@ -42,18 +42,31 @@ def coverage(results: Path) -> str:
         if title.startswith("regression"):
             first, second, third = (round(100 * (1 - size)) for size in sizes)
             narrower = f"Regression intervals are {first}, {second} and {third} % narrower than those of MAPIE."
-    return f"{table(header, rows)}\n\n{narrower} {_excess(results)}"
+    return f"{table(header, rows)}\n\n{narrower} {_confirmed(found)}\n{_excess(results)}"
+
+
+def _confirmed(found: Results) -> str:
+    """Return the range of the coverages of single regression data sets."""
+    each = [[_coverage(found, [name], OURS, c) for name in REGRESSION] for c in COVERAGES]
+    lowest, highest = (" / ".join(_short(pick(values), 3) for values in each) for pick in (min, max))
+    return f"On single data sets, they\ncover {lowest} to {highest}."
 
 
 def _excess(results: Path) -> str:
-    """Say by which factors the widths of 80 % intervals would have to shrink to cover exactly 80 %."""
+    """Say what intervals cover on targets that influenced no choice, and which widths would be exact."""
     found = Results(results / "uncertainty" / "excess.csv")
+    columns = list(COLUMN_TARGETS)
+    mean = " / ".join(_short(_coverage(found, columns, OURS, c), 3) for c in COVERAGES)
+    lowest = " / ".join(_short(min(_coverage(found, [name], OURS, c) for name in columns), 3) for c in COVERAGES)
     factors = {name: found.mean("factor_80", dataset=name) for name in EXCESS.datasets}
-    noise, smallest, largest = factors.pop(NOISE), min(factors.values()), max(factors.values())
-    low, high, none = (_short(value, 2) for value in (smallest, largest, noise))
+    none = _short(factors.pop(NOISE), 2)
+    low, high = (_short(pick(factors[name] for name in REGRESSION), 2) for pick in (min, max))
     return (
-        f"80 % intervals that are {low} to {high}\ntimes as wide would cover exactly 80 % on these data sets; for a "
-        f"simulated target that is pure noise, the factor is {none}."
+        f"On {len(columns)} other targets, which influenced no choice, they cover {mean} on\naverage, "
+        f"at least {lowest}: the first numeric column of each table of the classification study that has 100 distinct "
+        "values\nand none missing, predicted from the other features. 80 % intervals that are "
+        f"{low} to {high} times as wide would cover\nexactly 80 % on the {len(REGRESSION)} regression data sets; for a "
+        f"simulated target that is pure noise, {none} times."
     )
 
 

@@ -305,12 +305,13 @@ class Boosting:
         """Compute the residual r, which is the negative gradient, and the Hessian; return the sums that follow need."""
         state, communicator, threads = self._state, self._context.communicator, self._context.threads
         if self._kernel is not None:
-            vectors = self._y, state.F, self._weight64, self._r, self._hessian
-            local = [np.array(self._kernel(*vectors, threads.native_pool))]
+            arrays = self._y, state.F, self._weight64, self._r, self._hessian
+            local = [np.array(self._kernel(*arrays, threads.native_pool))]
         elif self._loss.separable:
             local = [total_sums(threads.map_blocks(self._differentiate, len(self._y)))]
         else:
-            losses, self._r[:], self._hessian[:] = self._loss.derivatives(self._y, state.F, self._weight)
+            vectors = self._y, state.F, self._weight
+            losses, self._r[:], self._hessian[:] = self._loss.shared_derivatives(*vectors, communicator)
             np.negative(self._r, out=self._r)
             local = [total_sums([loss_sums(losses, self._weight, slice(None))])]
         if self._measures_dispersion:

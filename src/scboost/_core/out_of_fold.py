@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from scboost._arrays import FloatArray, IntArray
@@ -15,6 +17,8 @@ from scboost._data.samples import Samples
 
 # Share of a calibration set that determines the local scale of the residuals where the model has none.
 _SCALE_SHARE = 3
+# Few samples, fitted almost exactly, have residuals that say too little: the factor would be too small.
+_SMALLEST_FACTOR, _FEWEST_FOR_FACTOR = 0.85, 300
 
 
 def out_of_fold_conformal(
@@ -25,6 +29,9 @@ def out_of_fold_conformal(
     weights: Weights | None,
     factor: float,
     shift: FloatArray,
+    n_threads: int,
+    *,
+    averaged: bool,
 ) -> Conformal | None:
     """Return the conformal state that the out-of-fold predictions of fold models give.
 
@@ -44,6 +51,10 @@ def out_of_fold_conformal(
         Factor of all trees, estimated out of fold.
     shift : ndarray of shape (n_outputs,)
         Shift of the raw scores, estimated out of fold.
+    n_threads : int
+        Number of threads.
+    averaged : bool
+        Whether intervals are those of the average of the fold models, whose errors are smaller than those of one.
     """
     raw = [factor * added + start + shift[:, None] for start, added in raw_scores_by_fold(models, folds, weights)]
     scores = np.concatenate(raw, axis=1)
@@ -56,7 +67,16 @@ def out_of_fold_conformal(
     if loss.n_classes:
         return LabelSets.of(loss.link.inverse(scores), held_out.y.astype(np.intp), weight)
     fold = np.repeat(np.arange(len(folds)), [len(part) for _, part in folds])
-    return _intervals(loss, scores, held_out.y, weight, fold)
+    members: FloatArray | None = None
+    if averaged and loss.n_outputs == 1:
+        predictions = []
+        for training in models.trainings:
+            member = copy.copy(training.ensemble)
+            member.reweight(member.weights * factor, member.intercept)
+            own = member.scores(samples.X, n_threads).astype(np.float64) + shift[:, None]
+            predictions.append(loss.link.inverse(own)[indices])
+        members = np.stack(predictions)
+    return _intervals(loss, scores, held_out.y, weight, fold, members)
 
 
 def raw_scores_by_fold(
@@ -81,24 +101,84 @@ def raw_scores_by_fold(
     return scores
 
 
-def _intervals(loss: Loss, scores: FloatArray, y: FloatArray, weight: FloatArray | None, fold: IntArray) -> Intervals:
+def _intervals(
+    loss: Loss,
+    scores: FloatArray,
+    y: FloatArray,
+    weight: FloatArray | None,
+    fold: IntArray,
+    members: FloatArray | None,
+) -> Intervals:
     """Sort residuals in units of a local scale, which is estimated on the other folds."""
     outputs, y = regression_outputs(loss, scores), y.astype(np.float64)
-    residuals, driver = y - outputs.centre, outputs.driver
+    scale, unit = _local_scale(outputs.driver, y - outputs.centre, weight, fold)
+    if members is not None and (len(y) if weight is None else weight.sum()) >= _FEWEST_FOR_FACTOR:
+        unit = unit / _factor_of_average((y - members) / unit, fold, weight)
+    return Intervals.of(outputs, y, weight, scale, unit)
+
+
+def _local_scale(
+    driver: FloatArray, residuals: FloatArray, weight: FloatArray | None, fold: IntArray
+) -> tuple[LocalScale | None, FloatArray]:
+    """Return the local scale, and its value for each sample if the samples of other folds estimate it."""
+    unit = np.ones(len(residuals))
     scale = LocalScale.of(driver, residuals, weight)
     if scale is None:
-        return Intervals.of(outputs, y, weight, None)
+        return None, unit
     n_folds = int(fold.max()) + 1
     if n_folds == 1:  # the number of rounds was selected on one fold
-        fold, n_folds = np.arange(len(y)) % 2, 2
-    unit = np.ones(len(y))
+        fold, n_folds = np.arange(len(residuals)) % 2, 2
     for i in range(n_folds):
         own = fold == i
         other = LocalScale.of(driver[~own], residuals[~own], None if weight is None else weight[~own])
         if other is None:
-            return Intervals.of(outputs, y, weight, None)
+            return None, np.ones(len(residuals))
         unit[own] = other.at(driver[own])
-    return Intervals.of(outputs, y, weight, scale, unit)
+    return scale, unit
+
+
+def _factor_of_average(errors: FloatArray, fold: IntArray, weight: FloatArray | None) -> float:
+    """Estimate the size of the errors of the average of the fold models, relative to those of a single one.
+
+    The errors of all models for a sample are averaged. Only one of the models was not fitted to it. The residuals of
+    the others are too small, but similar in sign and order to their errors for new samples: each is replaced by the
+    out-of-fold residual of the same rank. As models also fit the noise of their samples, residuals agree less than
+    errors for new samples: the result is rather too small, and 1 too large. Their geometric mean is returned.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_folds, m)
+        Residuals of each fold model, in units of the local scale.
+    fold : ndarray of shape (m,)
+        Fold of each sample: the model that was not fitted to it.
+    weight : ndarray of shape (m,) or None
+        Weights.
+    """
+    weight = np.ones(len(fold)) if weight is None else weight
+    held_out = np.abs(errors[fold, np.arange(len(fold))])
+    size = float(np.average(held_out, weights=weight))
+    if size == 0:
+        return 1.0
+    as_new = errors.copy()
+    for k, residuals in enumerate(as_new):
+        fitted = fold != k
+        sizes = _of_same_rank(np.abs(residuals[fitted]), weight[fitted], held_out, weight)
+        residuals[fitted] = np.sign(residuals[fitted]) * sizes
+    share = float(np.average(np.abs(as_new.mean(axis=0)), weights=weight)) / size
+    return float(np.clip(np.sqrt(share), _SMALLEST_FACTOR, 1.0))
+
+
+def _of_same_rank(values: FloatArray, weight: FloatArray, others: FloatArray, other_weight: FloatArray) -> FloatArray:
+    """Return for each value the one of the same rank among others, both weighted."""
+
+    def ranked(v: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
+        order = np.argsort(v, kind="stable")
+        return order, (np.cumsum(w[order]) - w[order] / 2) / w.sum()
+
+    (order, ranks), (other_order, other_ranks) = ranked(values, weight), ranked(others, other_weight)
+    found = np.empty(len(values))
+    found[order] = np.interp(ranks, other_ranks, others[other_order])
+    return found
 
 
 def calibrated(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -313,6 +314,8 @@ def _conformal(
     if context.communicator.size > 1 or spec.loss.task != "regression":
         return None
     scale, shift = (None, None) if training is None else (training.scale, training.shift)
+    # A splitter may hold out groups or times, whose common effects the residuals of the other models do not show.
+    averaged = spec.selection is not None and spec.selection.averages and isinstance(spec.folds.cv, str | Integral)
     return out_of_fold_conformal(
         samples,
         folds,
@@ -321,6 +324,8 @@ def _conformal(
         weights,
         factor=scale[0] if scale and weights is None else 1.0,
         shift=np.array(shift or np.zeros(spec.loss.n_outputs)),
+        n_threads=context.n_threads,
+        averaged=averaged and len(folds) > 1,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from scboost._engine.interface import Regressor
 from scboost._estimators.intake import Target, make_samples, numbers
 from scboost._estimators.parameters import CONSTRAINTS, documented
 from scboost._estimators.restricted import RestrictedSCBoost
-from scboost._runtime.communicator import Communicator
+from scboost._runtime.communicator import Communicator, agreed
 
 if TYPE_CHECKING:
     from scboost._estimators.base import SCBoost
@@ -44,8 +44,8 @@ class SCBoostRanker(RestrictedSCBoost):
 
     Tree weights (``weighting``, ``preset="best"``) minimize the loss of held-out queries. LambdaRank is not the
     gradient of a convex loss: for ``loss="lambdarank"``, the weights minimize the logistic loss of document pairs, each
-    weighted by the change of NDCG if the pair is swapped in the ranking of the unweighted model. Batches and
-    clusters are not supported yet.
+    weighted by the change of NDCG if the pair is swapped in the ranking of the unweighted model. Batches and Spark are
+    not supported; for Dask, see :class:`scboost.dask.SCBoostRanker`.
 
     Parameters
     ----------
@@ -78,6 +78,8 @@ class SCBoostRanker(RestrictedSCBoost):
         "loss": [StrOptions({"lambdarank", "pairwise", "xendcg"})],
         "truncation": [Interval(Integral, 1, None, closed="left"), None],
     }
+
+    _distributes = True
 
     loss: Literal["lambdarank", "pairwise", "xendcg"]
     truncation: int | None
@@ -180,14 +182,14 @@ class SCBoostRanker(RestrictedSCBoost):
                 "SCBoostRanker does not support a fit to Batches: its loss compares all documents of a query. Pass a "
                 "table or an array, for example of a sample of the queries."
             )
-        query = _queries(qid, group, X, "")
-        validation = None if X_val is None else _queries(qid_val, group_val, X_val, "_val")
+        query = query_numbers(qid, group, X, "")
+        validation = None if X_val is None else query_numbers(qid_val, group_val, X_val, "_val")
         super().fit(
             X,
-            _documents(y, query, X, "y"),
+            document_targets(y, query, X, "y"),
             _document_weights(sample_weight, query),
             X_val=X_val,
-            y_val=None if validation is None else _documents(y_val, validation, X_val, "y_val"),
+            y_val=None if validation is None else document_targets(y_val, validation, X_val, "y_val"),
             sample_weight_val=None if validation is None else _document_weights(sample_weight_val, validation),
             groups=query if not isinstance(self.cv, str) and hasattr(self.cv, "split") else None,
             init_model=init_model,
@@ -210,7 +212,10 @@ class SCBoostRanker(RestrictedSCBoost):
         if self.truncation is not None and self.loss != "lambdarank":
             raise ValueError(f"truncation={self.truncation} needs loss='lambdarank', got loss={self.loss!r}.")
         loss = named_ranking_loss(vars(self))
-        return Target(self._samples(y, X, sample_weight, loss, communicator, ""), loss)
+        with agreed(communicator):
+            samples = self._samples(y, X, sample_weight, loss, communicator, "")
+        loss.require_pairs(samples.y, "y", communicator)
+        return Target(samples, loss)
 
     def _validation_samples(
         self,
@@ -220,7 +225,11 @@ class SCBoostRanker(RestrictedSCBoost):
         target: Target,
         communicator: Communicator,
     ) -> Samples:
-        return self._samples(y, X, sample_weight, target.loss, communicator, "_val")
+        loss = cast("RankingLoss", target.loss)
+        samples = self._samples(y, X, sample_weight, loss, communicator, "_val")
+        if communicator.size == 1:
+            loss.require_pairs(samples.y, "y_val")
+        return samples
 
     @staticmethod
     def _samples(
@@ -286,8 +295,8 @@ class SCBoostRanker(RestrictedSCBoost):
         float
             NDCG with exponential gains, in [0, 1]. Queries without a relevant document are ignored.
         """
-        query = _queries(qid, group, X, "")
-        documents = _documents(y, query, X, "y")
+        query = query_numbers(qid, group, X, "")
+        documents = document_targets(y, query, X, "y")
         weight = _document_weights(sample_weight, query)
         return mean_by_query(ndcg_by_query, documents, self.predict(X), weight, ALL if k is None else k)
 
@@ -362,7 +371,7 @@ def named_ranking_loss(parameters: Mapping[str, Any]) -> RankingLoss:
     return PairwiseLoss() if parameters["loss"] == "pairwise" else XENDCGLoss()
 
 
-def _queries(qid: ArrayLike | None, group: ArrayLike | None, X: Any, suffix: str) -> npt.NDArray[np.float64]:
+def query_numbers(qid: ArrayLike | None, group: ArrayLike | None, X: Any, suffix: str) -> npt.NDArray[np.float64]:
     """Return the number of the query of each document, in the order in which queries appear."""
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if (qid is None) == (group is None):
@@ -384,7 +393,7 @@ def _queries(qid: ArrayLike | None, group: ArrayLike | None, X: Any, suffix: str
     return np.asarray(rank[place.reshape(-1)])
 
 
-def _documents(y: ArrayLike | None, query: FloatArray, X: Any, name: str) -> npt.NDArray[np.float64]:
+def document_targets(y: ArrayLike | None, query: FloatArray, X: Any, name: str) -> npt.NDArray[np.float64]:
     """Return relevance and query of each document, of shape (n, 2)."""
     X = X if hasattr(X, "shape") else np.asarray(X)
     return np.stack([numbers(target_vector(y, X, name), name), query], axis=1)

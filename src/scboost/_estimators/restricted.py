@@ -13,10 +13,12 @@ from scboost._runtime.communicator import Communicator
 class RestrictedSCBoost(SCBoost):
     """Base class of estimators for survival, ranking and distributions."""
 
+    _distributes: bool = False
+
     def _check(self, given: FitArguments, parameters: Parameters, communicator: Communicator) -> Strategy:
         problems = {
             "a fit to Batches": isinstance(given.X, OpenBatches) or isinstance(given.X_val, OpenBatches),
-            "a fit on several workers": communicator.size > 1,
+            "a fit on several workers": communicator.size > 1 and not self._distributes,
         }
         for problem, found in problems.items():
             if found:

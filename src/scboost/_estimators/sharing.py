@@ -154,6 +154,5 @@ def missing_estimator(module: str, name: str) -> Exception:
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     # Not an AttributeError, whose text `from module import name` drops.
     return ImportError(
-        f"{module} has no {name}: only classification and regression are distributed. Use scboost.{name}, which needs "
-        "the samples in one process."
+        f"{module} has no {name}, which is not distributed. Use scboost.{name}, which needs the samples in one process."
     )

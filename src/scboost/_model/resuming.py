@@ -151,8 +151,8 @@ def _checksum(keys: Keys, values: FloatArray | None = None) -> int:
 def _checksum_of_all_workers(keys: Keys, values: FloatArray | None, communicator: Communicator) -> int:
     """Return a checksum of the samples of all workers that does not depend on their distribution."""
     with np.errstate(over="ignore"):
-        if values is not None:
-            keys = mix64(keys ^ mix64(np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)))
+        for column in [] if values is None else [values] if values.ndim == 1 else values.T:
+            keys = mix64(keys ^ mix64(np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)))
         parts: list[int] = communicator.gather(int(keys.sum(dtype=np.uint64)))
     return sum(parts) % 2**53
 

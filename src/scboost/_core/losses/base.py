@@ -180,6 +180,13 @@ class Loss(ABC):
         del sample_weight
         return self.pointwise_loss(y, raw), *self.gradient_hessian(y, raw)
 
+    def shared_derivatives(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return :meth:`derivatives` of the samples of this worker, where they depend on those of others."""
+        del communicator
+        return self.derivatives(y, raw, sample_weight)
+
     def convex_surrogate(self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None) -> Loss:
         """Return a convex loss with the same derivatives at the given raw scores, to learn tree weights with."""
         del y, raw, sample_weight

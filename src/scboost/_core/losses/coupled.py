@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from scboost._arrays import FloatArray
-from scboost._core.losses.base import Loss
+from scboost._core.losses.base import Loss, loss_sums
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 from scboost._runtime.threads import SERIAL, Threads
 
@@ -16,7 +16,7 @@ class CoupledLoss(Loss):
     """A loss that the loop evaluates on all samples at once, in place of block by block.
 
     Subclasses implement :meth:`derivatives`. Samples of weight 0 get derivatives, but do not affect those of others.
-    All samples must be on one worker. Targets are float64.
+    Samples that affect each other must be on one worker. Targets are float64.
     """
 
     separable = False
@@ -70,6 +70,8 @@ class CoupledLoss(Loss):
         communicator: Communicator = SINGLE_PROCESS,
         threads: Threads = SERIAL,
     ) -> float:
-        """Return the weighted mean loss."""
-        del communicator, threads
-        return float(np.average(self.losses(y, raw, sample_weight), weights=sample_weight))
+        """Return the weighted mean loss over the samples of all workers."""
+        del threads
+        sums = loss_sums(self.losses(y, raw, sample_weight), sample_weight, slice(None))
+        total, weight = communicator.sum(np.array(sums))
+        return float(total / weight)

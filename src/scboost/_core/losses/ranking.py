@@ -18,6 +18,7 @@ from scboost._core.losses.base import MIN_HESSIAN, Loss
 from scboost._core.losses.coupled import CoupledLoss
 from scboost._core.ranking import discounts, gains, ndcg_by_query
 from scboost._engine.native import is_available
+from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
 
 _CELLS = 1 << 21  # pairs of documents that are compared at once
 _LARGEST_RELEVANCE = 50  # whose exponential gain, and its sums, float64 holds
@@ -83,9 +84,13 @@ class RankingLoss(CoupledLoss):
                 f"{name} must hold relevances from 0 to {_LARGEST_RELEVANCE}, got {relevance.min():g} to "
                 f"{relevance.max():g}."
             )
-        order = np.lexsort((relevance, y[:, 1]))
+
+    def require_pairs(self, y: FloatArray, name: str, communicator: Communicator = SINGLE_PROCESS) -> None:
+        """Raise ValueError if no query on any worker has documents of different relevance."""
+        order = np.lexsort((y[:, 0], y[:, 1]))
         same = y[order[1:], 1] == y[order[:-1], 1]
-        if not (same & (np.diff(relevance[order]) > 0)).any():
+        comparable = same & (np.diff(y[order, 0]) > 0)
+        if not communicator.max(np.array([float(comparable.any())])).any():
             raise ValueError(
                 f"{name} has no query with documents of different relevance; at least one is needed to learn a ranking."
             )
@@ -240,6 +245,19 @@ class LambdaRankLoss(RankingLoss):
             factor = self._query_factor(query, gradient[0], sample_weight)
             gradient, hessian = (part * factor for part in (gradient, hessian))
         return self.numpy_losses(y, raw, sample_weight), gradient, np.maximum(hessian, MIN_HESSIAN)
+
+    def shared_derivatives(
+        self, y: FloatArray, raw: FloatArray, sample_weight: FloatArray | None, communicator: Communicator
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        loss, gradient, hessian = self.derivatives(y, raw, sample_weight)
+        if communicator.size == 1 or not self.normalized:
+            return loss, gradient, hessian
+        # They have the mean number of documents per query of this worker as a factor.
+        used = y if sample_weight is None else y[sample_weight > 0]
+        own = np.array([len(used), len(np.unique(used[:, 1]))], dtype=np.float64)
+        n_documents, n_queries = communicator.sum(own)
+        factor = n_documents / n_queries * own[1] / max(own[0], 1.0)
+        return loss, gradient * factor, np.maximum(hessian * factor, MIN_HESSIAN)
 
     @staticmethod
     def _query_factor(query: IntArray, gradient: FloatArray, sample_weight: FloatArray | None) -> FloatArray:

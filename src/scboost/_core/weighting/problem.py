@@ -189,7 +189,7 @@ def learn_scale(
 
     def slopes(a: float) -> FloatArray:
         """Return the negative derivative of each sample's loss with respect to the factor."""
-        _, gradient, _ = loss.derivatives(y, start + a * added, sample_weight)
+        _, gradient, _ = loss.shared_derivatives(y, start + a * added, sample_weight, communicator)
         return np.asarray(np.sum(-gradient * added, axis=0))
 
     def total(values: FloatArray) -> float:

@@ -230,6 +230,8 @@ def _quantile_matrix(
         matrix = paged_matrix("ExtMemQuantileDMatrix", X, types, sample_weight, **options)
     else:
         make = import_xgboost().QuantileDMatrix
+        if isinstance(X, np.ndarray) and not len(X):  # may be at any address, which XGBoost rejects
+            X = X.copy()
         with interrupts_deferred():  # it reads X in a callback
             matrix = make(X, weight=sample_weight, feature_types=types, enable_categorical=types is not None, **options)
     return matrix
