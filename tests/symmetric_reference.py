@@ -28,26 +28,27 @@ def symmetric_tree(
 
     A level has the split with the largest sum of gains, over the leaves in which both children have enough Hessian and
     obey the constraints; those leaves are split. Returns the leaf of each sample, the values of the leaves, and the
-    splits as feature and codes that go left.
+    splits as feature and codes that go left. Gradients of shape (n, K) are those of K outputs with common Hessians:
+    gains are sums over them, thresholded as a vector, and values are those of the first.
     """
     o = options
-    g, h = g.astype(float), h.astype(float)
+    g, h = g.astype(float).reshape(len(g), -1), h.astype(float)
     signs = o.monotone_constraints or (0,) * codes.shape[1]
 
     def value(rows: Any, leaf: _Leaf) -> float:
-        G, D = g[rows].sum(), h[rows].sum()
+        G, D = g[rows, 0].sum(), h[rows].sum()
         if o.min_child_weight > D or D <= 0:
             return float(np.clip(0.0, leaf.low, leaf.high))
         return float(np.clip(-_threshold(G, o.reg_alpha) / (D + o.reg_lambda), leaf.low, leaf.high))
 
     def gain(rows: Any, leaf: _Leaf) -> float:
-        G, D = g[rows].sum(), h[rows].sum()
+        G, D = g[rows].sum(axis=0), h[rows].sum()
         if D <= 0:
             return 0.0
         if not any(signs):
-            return _threshold(G, o.reg_alpha) ** 2 / (D + o.reg_lambda)
+            return _threshold(float(np.linalg.norm(G)), o.reg_alpha) ** 2 / (D + o.reg_lambda)
         w = value(rows, leaf)
-        return float(-(2 * G * w + (D + o.reg_lambda) * w * w))
+        return float(-(2 * G[0] * w + (D + o.reg_lambda) * w * w))
 
     def sides(leaf: _Leaf, j: int, goes_left: Any) -> tuple[Any, Any] | None:
         left, right = leaf.rows[goes_left[leaf.rows]], leaf.rows[~goes_left[leaf.rows]]

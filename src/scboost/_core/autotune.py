@@ -23,6 +23,8 @@ MEMORY = 5
 """Number of trees in the history."""
 DEPTH = 6
 """Maximum depth of trees without a limit on leaves."""
+DEPTH_OF_TARGETS = 4
+"""Depth of the symmetric trees of several targets that have one structure."""
 LEAVES = 31
 """Maximum number of leaves of leaf-wise trees."""
 FOLDS, BEST_FOLDS = 5, 10
@@ -59,6 +61,11 @@ _SHALLOW_MARGIN = 1.0
 # Outputs above which rounds are so expensive that only shapes with their projection and categorical splits compete, and
 # for several targets, whose trees are often best shallow, one depth.
 _MANY_OUTPUTS, _DEPTH_OF_MANY = 4, 3
+# Further depths for several targets and many samples, and the factor of the learning rate: symmetric trees of
+# DEPTH_OF_TARGETS are simple.
+_MORE_DEPTHS_OF_TARGETS, _RATE_OF_TARGETS = (6, 8), 2.0
+# Rounds of trees that many classes share, for one of the default trees in a comparison; their depth for many samples.
+_PACE_OF_CLASSES, _DEPTH_OF_MANY_SAMPLES = 4.0, 9
 # Samples from which other shapes and larger trees are candidates.
 _SOME_SAMPLES, _MANY_SAMPLES = 2_000, 10_000
 
@@ -99,6 +106,8 @@ class Free:
     ----------
     depth, shape, projection, subset_splits, rate : bool
         Depth and shape of the trees, projection strength, kind of categorical splits, learning rate.
+    sharing : bool
+        Whether the trees of several outputs have one structure.
     """
 
     depth: bool
@@ -106,6 +115,7 @@ class Free:
     projection: bool
     subset_splits: bool
     rate: bool
+    sharing: bool = False
 
 
 def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> tuple[Candidate, ...]:
@@ -123,6 +133,9 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
         Options that may differ from the base.
     """
     classifies = loss.classifies
+    if base.shared:
+        found = (_several_targets if loss.independent_outputs else _many_classes)(base, n_samples, free)
+        return tuple(found + _with_subset_splits(found, free))
     found = [Candidate(base)]
     many_outputs = loss.n_outputs > _MANY_OUTPUTS
     if many_outputs:
@@ -134,9 +147,48 @@ def candidates(base: TreeOptions, loss: Loss, n_samples: float, free: Free) -> t
         found = [Candidate(options, None, rate, pace, _SHALLOW_MARGIN) for options in shallow] + found
     if free.shape and (base.max_depth or DEPTH) >= DEPTH:
         found += _shapes(base, n_samples, free)
-    if free.subset_splits:
-        found += [replace(one, options=replace(one.options, subset_splits=True)) for one in found]
-    return tuple(found)
+    return tuple(found + _with_subset_splits(found, free))
+
+
+def _with_subset_splits(found: list[Candidate], free: Free) -> list[Candidate]:
+    if not free.subset_splits:
+        return []
+    return [replace(one, options=replace(one.options, subset_splits=True)) for one in found]
+
+
+def _several_targets(base: TreeOptions, n_samples: float, free: Free) -> list[Candidate]:
+    """Return candidates for several targets, whose trees have one structure in the base."""
+    depths = _MORE_DEPTHS_OF_TARGETS if free.depth and n_samples > _SOME_SAMPLES else ()
+    rate = _RATE_OF_TARGETS if free.rate else 1.0
+    found = [Candidate(options, None, rate) for options in (base, *(replace(base, max_depth=d) for d in depths))]
+    if free.sharing:
+        found += [replace(one, options=replace(one.options, shared=False)) for one in found]
+    return found
+
+
+def _many_classes(base: TreeOptions, n_samples: float, free: Free) -> list[Candidate]:
+    """Return candidates for many classes, which are compared late: rounds of one structure learn slowly at low cost."""
+    found = [Candidate(base, pace=_PACE_OF_CLASSES)]
+    if free.shape and free.projection:
+        rate = 2.0 if free.rate else 1.0
+        found.append(Candidate(replace(base, shape="symmetric"), 0.9, rate, _PACE_OF_CLASSES))
+    if free.depth and n_samples > _MANY_SAMPLES:
+        found.append(Candidate(replace(base, max_depth=_DEPTH_OF_MANY_SAMPLES), pace=_PACE_OF_CLASSES))
+    return found
+
+
+def shares_structure(loss: Loss) -> bool:
+    """Whether trees of all outputs with one structure are a candidate, or for many classes the only ones."""
+    return loss.independent_outputs or loss.n_classes > _MANY_OUTPUTS
+
+
+def leaf_penalty(loss: Loss, *, shared: bool) -> float:
+    """Return the factor of the L2 regularization of leaf values.
+
+    Hessians of probabilities near 1 / K decrease with the number of classes K. Trees of one class separate the samples
+    to which it matters; in the leaves of a common tree every class is one of K.
+    """
+    return _MANY_OUTPUTS / loss.n_classes if shared and loss.n_classes > _MANY_OUTPUTS else 1.0
 
 
 def _shapes(base: TreeOptions, n_samples: float, free: Free) -> list[Candidate]:
@@ -172,8 +224,11 @@ def shapes_compete(loss: Loss, n_samples: float) -> bool:
     """Whether trees of other shapes are candidates.
 
     Not on so few samples that cross-validation cannot distinguish shapes: it would double the time without improvement.
+    Many classes have the time, as their trees have one structure.
     """
-    return (loss.n_outputs == 1 or loss.n_classes > 0) and n_samples >= _SOME_SAMPLES
+    return loss.n_classes > _MANY_OUTPUTS or (
+        (loss.n_outputs == 1 or loss.n_classes > 0) and n_samples >= _SOME_SAMPLES
+    )
 
 
 @dataclass(frozen=True)

@@ -173,9 +173,7 @@ FOREIGN = (
     ),
     _foreign("grow_policy", "XC", "use tree_shape."),
     _foreign("num_parallel_tree", "X", "there is none: one tree a round and output."),
-    _foreign(
-        "multi_strategy num_target", "X", "leave it out: y may have several columns; a round grows one tree per target."
-    ),
+    _foreign("num_target", "X", "leave it out: y may have several columns."),
     _foreign("base_score boost_from_average", "XLC", "use init='prior' (the best constant, the default) or 'zero'."),
     _foreign(
         "base_margin base_margin_eval_set init_score baseline",

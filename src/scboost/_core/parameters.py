@@ -19,6 +19,7 @@ class Parameters:
     max_depth: int | Literal["auto"] | None
     max_leaves: int | Literal["auto"] | None
     tree_shape: Literal["auto", "depth-wise", "leaf-wise", "symmetric", "alternating"]
+    multi_strategy: Literal["auto", "one_output_per_tree", "multi_output_tree"]
     max_trees: int | None
     min_child_weight: float | Literal["auto"]
     reg_lambda: float

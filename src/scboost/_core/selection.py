@@ -292,6 +292,8 @@ class CrossValidation:
         """Grow fold models, of the best candidate where there are several, and cut them at the best round."""
         spec, selection = self._spec, self._spec.selection
         base = Candidate(spec.options)
+        if selection is not None:
+            base = next(one for one in selection.candidates if one.options == spec.options)
         runs = self._start(base, self._label(kept), kept=kept)
         if selection is None:
             runs.advance(spec.fold_rounds, None)

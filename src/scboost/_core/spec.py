@@ -348,7 +348,8 @@ def resolve(
         Metric of validation sets in place of the loss.
     """
     defaults, rate = _defaults_and_rate(p, strategy, loss, facts)
-    options = _options(p, loss, engine)
+    sharing = _sharing(p, strategy, loss, engine, constrained=any(monotone or ()))
+    options = _options(p, loss, engine, shared=sharing)
     engine_spec = EngineSpec(
         name=engine,
         n_outputs=loss.n_outputs,
@@ -371,7 +372,7 @@ def resolve(
     return FitSpec(
         strategy=strategy,
         loss=loss,
-        settings=_settings(p, defaults, rate, seed),
+        settings=_settings(p, defaults, rate, seed, autotune.leaf_penalty(loss, shared=options.shared)),
         from_zero=p.init == "zero",
         selection=_selection(p, strategy, loss, facts, rate, options, engine) if strategy.selects_rounds else None,
         folds=_folds(p, strategy, loss, facts),
@@ -396,7 +397,7 @@ def _defaults_and_rate(
     return defaults, _auto_rate(strategy, loss, facts, factor)
 
 
-def _settings(p: Parameters, defaults: autotune.LossDefaults, rate: float, seed: int) -> Settings:
+def _settings(p: Parameters, defaults: autotune.LossDefaults, rate: float, seed: int, leaf_penalty: float) -> Settings:
     memory = autotune.MEMORY if p.memory == "auto" else p.memory
     return Settings(
         eta=rate,
@@ -404,7 +405,7 @@ def _settings(p: Parameters, defaults: autotune.LossDefaults, rate: float, seed:
         gamma=_or_default(p.projection_strength, defaults.projection_strength),
         memory=None if memory == "all" else int(memory),
         leaf_rule=p.leaf_rule,
-        l2=float(p.reg_lambda),
+        l2=float(p.reg_lambda) * leaf_penalty,
         l1=float(p.reg_alpha),
         subsample=float(p.subsample),
         nu=_or_default(p.exploration, defaults.exploration),
@@ -427,11 +428,30 @@ def _auto_rate(strategy: Strategy, loss: Loss, facts: Facts, factor: float) -> f
     return min(factor * rate, autotune.LARGEST_RATE)
 
 
-def _options(p: Parameters, loss: Loss, engine: str) -> TreeOptions:
+def _sharing(p: Parameters, strategy: Strategy, loss: Loss, engine: str, *, constrained: bool) -> bool:
+    """Whether the trees of several outputs have one structure, unless cross-validation selects others."""
+    obstacles = {
+        "estimator": p.estimator is not None and "which grows one model per output; leave one of them out",
+        "engine": engine != "native" and "which grows one tree per output; use engine='native', in memory on the CPU",
+        "monotone_constraints": constrained
+        and "which constrain the values of each output; use multi_strategy='one_output_per_tree'",
+    }
+    found = [f"{name}={getattr(p, name)!r}, {problem}" for name, problem in obstacles.items() if problem]
+    if p.multi_strategy == "multi_output_tree":
+        if found:
+            raise ValueError(f"multi_strategy='multi_output_tree' cannot be used with {found[0]}.")
+        return loss.n_outputs > 1
+    few_rounds = not strategy.open_rounds
+    return p.multi_strategy == "auto" and not found and not few_rounds and autotune.shares_structure(loss)
+
+
+def _options(p: Parameters, loss: Loss, engine: str, *, shared: bool) -> TreeOptions:
     """Return the options of the trees, unless cross-validation selects others."""
     shape: TreeShape = "depth-wise"
     if p.tree_shape != "auto":
         shape = p.tree_shape
+    elif shared and not isinstance(p.max_leaves, Integral) and p.max_depth is not None:
+        shape = "symmetric" if loss.independent_outputs else "alternating"
     elif isinstance(p.max_leaves, Integral) or (
         p.max_leaves == "auto" and (p.max_depth is None or not loss.classifies)
     ):
@@ -448,8 +468,10 @@ def _options(p: Parameters, loss: Loss, engine: str) -> TreeOptions:
     if p.max_depth != "auto":
         depth = None if p.max_depth is None else int(p.max_depth)
     else:
-        depth = None if shape == "leaf-wise" and leaves is not None and not loss.classifies else autotune.DEPTH
-    return TreeOptions((), p.categorical_splits == "subset", depth, leaves, shape)
+        limited = shape == "leaf-wise" and leaves is not None and not loss.classifies
+        simple = shape == "symmetric" and shared and loss.independent_outputs
+        depth = None if limited else autotune.DEPTH_OF_TARGETS if simple else autotune.DEPTH
+    return TreeOptions((), p.categorical_splits == "subset", depth, leaves, shape, shared)
 
 
 def _selection(
@@ -475,6 +497,7 @@ def _selection(
         projection=engine == "native" and p.projection_strength == "auto",
         subset_splits=p.categorical_splits == "auto" and facts.max_categories >= autotune.FEWEST_CATEGORIES_FOR_SUBSETS,
         rate=p.learning_rate == "auto" and facts.rarest_class >= autotune.RARE_CLASS,
+        sharing=p.multi_strategy == "auto",
     )
     competes = by_loss and (few_samples or engine == "native")
     return RoundSelection(

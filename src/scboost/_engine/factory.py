@@ -232,6 +232,7 @@ class EngineFactory:
             growth,
             features=_indices(options),
             colsample=spec.colsample_bytree,
+            shared=options.shared,
             pool=pool,
             context=self._context,
         )

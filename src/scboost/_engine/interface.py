@@ -15,6 +15,8 @@ from scboost._arrays import FloatArray, IntArray
 
 TreeShape = Literal["depth-wise", "leaf-wise", "symmetric", "alternating"]
 """How trees grow; "alternating" alternates depth-wise and symmetric trees."""
+MultiStrategy = Literal["one_output_per_tree", "multi_output_tree"]
+"""How a round serves several outputs: trees of their own, or trees with one structure and values of their own."""
 EngineName = Literal["xgboost", "native"]
 """Engines that grow trees."""
 Tree = dict[str, Any]
@@ -113,6 +115,8 @@ class TreeOptions:
         Maximum depth and number of leaves of a tree; None for no limit.
     shape : TreeShape
         How trees grow.
+    shared : bool
+        Whether the trees of a round, one for each output, have one structure.
     """
 
     features: tuple[int, ...] = ()
@@ -120,6 +124,12 @@ class TreeOptions:
     max_depth: int | None = None
     max_leaves: int | None = None
     shape: TreeShape = "depth-wise"
+    shared: bool = False
+
+    @property
+    def multi_strategy(self) -> MultiStrategy:
+        """The value of ``shared`` as the estimators call it."""
+        return "multi_output_tree" if self.shared else "one_output_per_tree"
 
 
 class Totals(NamedTuple):

@@ -82,6 +82,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
     max_depth: int | Literal["auto"] | None
     max_leaves: int | Literal["auto"] | None
     tree_shape: Literal["auto", "depth-wise", "leaf-wise", "symmetric", "alternating"]
+    multi_strategy: Literal["auto", "one_output_per_tree", "multi_output_tree"]
     max_trees: int | None
     min_child_weight: float | Literal["auto"]
     reg_lambda: float
@@ -307,6 +308,12 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
         """How trees grow: "depth-wise", "leaf-wise", "symmetric" or "alternating"."""
         shape = None if self._fitted.has_other_learners else self._fitted.tree_shape
         return self._optional("tree_shape_", shape)
+
+    @property
+    def multi_strategy_(self) -> str:
+        """How trees serve several outputs: "one_output_per_tree" or "multi_output_tree"."""
+        strategy = None if self._fitted.has_other_learners else self._fitted.multi_strategy
+        return self._optional("multi_strategy_", strategy)
 
     @property
     def projection_strength_(self) -> float:

@@ -482,6 +482,7 @@ def _fitted_model(
         learning_rate=training.settings.eta,
         max_depth=training.options.max_depth,
         tree_shape=training.options.shape,
+        multi_strategy=training.options.multi_strategy,
         projection_strength=training.settings.gamma,
         training_log=training.log(),
         stop_reason=training.stop.message,

@@ -198,6 +198,8 @@ ATTRIBUTES = """\
         Maximum tree depth in use; None for no limit. Not with ``estimator``.
     tree_shape_ : {"depth-wise", "leaf-wise", "symmetric", "alternating"}
         How the trees grew. Not with ``estimator``, nor for a compressed model.
+    multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
+        Whether the trees of a round have one structure. Not with ``estimator``, nor for a compressed model.
     engine_ : {"native", "xgboost"} or None
         Engine that grew the trees. None with ``estimator``, and for models of earlier versions.
     best_iteration_ : int
@@ -259,6 +261,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
     "max_leaves": [Interval(Integral, 2, None, closed="left"), None, StrOptions({"auto"})],
     "tree_shape": [StrOptions({"auto", "depth-wise", "leaf-wise", "symmetric", "alternating"})],
+    "multi_strategy": [StrOptions({"auto", "one_output_per_tree", "multi_output_tree"})],
     "max_trees": [Interval(Integral, 1, None, closed="left"), None],
     "min_child_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],

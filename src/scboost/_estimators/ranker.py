@@ -96,6 +96,7 @@ class SCBoostRanker(RestrictedSCBoost):
         max_depth: int | Literal["auto"] | None = "auto",
         max_leaves: int | Literal["auto"] | None = "auto",
         tree_shape: Literal["auto", "depth-wise", "leaf-wise", "symmetric", "alternating"] = "auto",
+        multi_strategy: Literal["auto", "one_output_per_tree", "multi_output_tree"] = "auto",
         max_trees: int | None = None,
         min_child_weight: float | Literal["auto"] = "auto",
         reg_lambda: float = 3.0,

@@ -113,6 +113,7 @@ def _options_dict(options: TreeOptions) -> dict[str, Any]:
         "depth": options.max_depth,
         "leaves": options.max_leaves,
         "shape": options.shape,
+        "shared": options.shared,
     }
 
 
@@ -143,7 +144,12 @@ def from_bytes(data: bytes, loss: Loss | None, *, other_versions: bool) -> Saved
         training.conformal = model.conformal
         options = about["offer"]
         training.options = TreeOptions(
-            tuple(options["columns"]), options["groups"], options["depth"], options["leaves"], options["shape"]
+            tuple(options["columns"]),
+            options["groups"],
+            options["depth"],
+            options["leaves"],
+            options["shape"],
+            options.get("shared", False),
         )
         if "companions" in arrays:
             companions, _ = from_document(parse(arrays["companions"].tobytes()), loss)

@@ -24,7 +24,7 @@ from scboost._core.links import HazardLink
 from scboost._core.losses import Loss
 from scboost._core.weighting.solver import Weights
 from scboost._data.encoder import Encoder
-from scboost._engine.interface import EngineName, TreeShape
+from scboost._engine.interface import EngineName, MultiStrategy, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 from scboost._model import ubjson
 from scboost._model.columns import pack_columns, unpack_columns
@@ -137,6 +137,7 @@ def _attributes(model: FittedModel) -> dict[str, Any]:
         "learning_rate_": model.learning_rate,
         "max_depth_": model.max_depth,
         "tree_shape_": model.tree_shape,
+        "multi_strategy_": model.multi_strategy,
         "projection_strength_": model.projection_strength,
         "training_log_": dict(model.training_log),
         "stop_reason_": model.stop_reason,
@@ -291,6 +292,8 @@ class _Reader:
         require(depth is None or (type(depth) is int and depth > 0), f"max_depth_ is {depth!r:.40}")
         shape = fitted.get("tree_shape_")
         require(shape is None or shape in get_args(TreeShape), f"tree_shape_ is {shape!r:.40}")
+        multi = fitted.get("multi_strategy_")
+        require(multi is None or multi in get_args(MultiStrategy), f"multi_strategy_ is {multi!r:.40}")
         strength = fitted.get("projection_strength_")
         plausible = strength is None or (type(strength) in {int, float} and 0 <= strength <= 1)
         require(plausible, f"projection_strength_ is {strength!r:.40}")
@@ -312,6 +315,7 @@ class _Reader:
             learning_rate=float(rate),
             max_depth=depth,
             tree_shape=shape,
+            multi_strategy=multi,
             projection_strength=strength,
             training_log=_checked_log(fitted["training_log_"]),
             stop_reason=reason,
@@ -397,6 +401,7 @@ _ATTRIBUTES = {
     "learning_rate_",
     "max_depth_",
     "tree_shape_",
+    "multi_strategy_",
     "projection_strength_",
     "training_log_",
     "stop_reason_",

@@ -20,7 +20,7 @@ from scboost._core.losses.base import Task
 from scboost._core.out_of_fold import calibrated, regression_outputs
 from scboost._data.encoder import Encoder, Matrix
 from scboost._engine.ensemble import Ensemble, EstimatorEnsemble, interleaved
-from scboost._engine.interface import EngineName, TreeShape
+from scboost._engine.interface import EngineName, MultiStrategy, TreeShape
 from scboost._engine.xgboost.ensemble import TreeEnsemble
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class FittedModel:
         Largest tree depth in use; None for no limit.
     tree_shape : TreeShape or None
         How the trees grew, if known.
+    multi_strategy : MultiStrategy or None
+        Whether the trees of a round have one structure, if known.
     projection_strength : float or None
         Share of the historical component that was removed from the gradient, if known.
     training_log : mapping of str to ndarray
@@ -124,6 +126,7 @@ class FittedModel:
     learning_rate: float
     max_depth: int | None = None
     tree_shape: TreeShape | None = None
+    multi_strategy: MultiStrategy | None = None
     projection_strength: float | None = None
     training_log: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     stop_reason: str = ""

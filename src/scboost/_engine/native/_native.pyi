@@ -70,6 +70,15 @@ class Grower:
         max_cat_to_onehot: int,
         max_cat_threshold: int,
     ) -> None: ...
+    def grow_shared(
+        self,
+        gradient: npt.NDArray[np.floating],
+        hessian: npt.NDArray[np.floating],
+        factor: float,
+        seed: int,
+        features: list[int] | None,
+        pool: Pool | None,
+    ) -> tuple[Tree, npt.NDArray[np.integer], npt.NDArray[np.float32]]: ...
     def grow(
         self,
         gradient: npt.NDArray[np.floating],

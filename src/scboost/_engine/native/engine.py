@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,40 +18,61 @@ from . import _native
 from .trees import BinnedData, GrownTree, GrowthOptions, Pool, TreeGrower
 
 
+class _Structure:
+    """A grown tree, which is decoded once for all learners that share it."""
+
+    def __init__(self, native: _native.Tree) -> None:
+        self.native = native
+
+    @cached_property
+    def document(self) -> Tree:
+        return self.native.document()
+
+    @cached_property
+    def nodes(self) -> IntArray:
+        return self.native.leaves()
+
+
 @dataclass(frozen=True)
 class _Deferred:
     """A grown tree with other leaf values."""
 
-    native: _native.Tree
+    structure: _Structure
     values: FloatArray
 
     def document(self) -> Tree:
-        return with_values(self.native.document(), self.native.leaves(), self.values)
+        return with_values(self.structure.document, self.structure.nodes, self.values)
 
     def gains(self) -> FloatArray:
-        return self.native.gains()
+        return self.structure.native.gains()
 
 
 class NativeLearner(Learner):
     """A grown tree that is decoded when it is needed."""
 
-    def __init__(self, grown: GrownTree) -> None:
-        super().__init__(grown.leaf, grown.values, None, None)
-        self._grown = grown
+    def __init__(self, structure: _Structure, leaf: IntArray, values: FloatArray) -> None:
+        super().__init__(leaf, values, None, None)
+        self._structure = structure
 
     @property
     def model(self) -> Tree:
         """The tree as a document."""
-        return self._grown.tree
+        return self._structure.document
 
     @property
     def nodes(self) -> IntArray:
         """Node index of each leaf."""
-        return self._grown.nodes
+        return self._structure.nodes
 
     def stored(self) -> StoredTree:
         """Return the tree with the leaf values of this learner, to be decoded later."""
-        return _Deferred(self._grown.native, self.values)
+        return _Deferred(self._structure, self.values)
+
+
+def _learners(grown: GrownTree, count: int = 1) -> list[Learner]:
+    """Return learners that share the structure of a tree."""
+    structure = _Structure(grown.native)
+    return [NativeLearner(structure, grown.leaf, grown.values) for _ in range(count)]
 
 
 def binned(
@@ -91,6 +113,8 @@ class NativeEngine(Engine):
         Features that trees may use; all by default.
     colsample : float in (0, 1], default=1.0
         Share of the features available to each round's trees.
+    shared : bool, default=False
+        Whether the trees of a round have one structure.
     pool : Pool, optional
         Threads of the kernels.
     context : Context, optional
@@ -106,19 +130,21 @@ class NativeEngine(Engine):
         *,
         features: IntArray | None = None,
         colsample: float = 1.0,
+        shared: bool = False,
         pool: Pool | None = None,
         context: Context | None = None,
     ) -> None:
         self._context = context or Context()
         if self._context.communicator.size > 1:
             raise ValueError("engine='native' trains on one machine; distributed fits need engine='xgboost'.")
-        self._data, self._options, self._pool = data, options, pool
+        self._data, self._options, self._shared, self._pool = data, options, shared, pool
         self._features = np.arange(data.shape[1]) if features is None else features
         self._offered: list[int] | None = None if features is None else features.tolist()
         self._n_sampled = max(1, round(colsample * len(self._features)))
         self._samples_by_tree = self._n_sampled < len(self._features)
         inside = min(options.colsample_bylevel, options.colsample_bynode) < 1
-        self.uses_seed = self.samples_features = self._samples_by_tree or inside
+        self.samples_features = self._samples_by_tree or inside
+        self.uses_seed = self.samples_features or shared
         self._grower = TreeGrower(data, options)
         self.finishes_rounds = not self.uses_seed and not any(options.monotone_constraints)
 
@@ -129,14 +155,17 @@ class NativeEngine(Engine):
         if self._samples_by_tree:
             features = np.random.default_rng(seed).permutation(self._features)[: self._n_sampled].tolist()
         # The gradient is the negative target.
+        if self._shared:
+            tree = self._grower.grow_shared(target, hessian, factor=-1.0, seed=seed, features=features, pool=self._pool)
+            return _learners(tree, len(target))
         grown = self._grower.grow(target, hessian, factor=-1.0, seed=seed, features=features, pool=self._pool)
-        return [NativeLearner(one) for one in grown]
+        return [learner for one in grown for learner in _learners(one)]
 
     def finish_round(self, round_: int, *arguments: Any) -> tuple[Learner, tuple[int, float, float, float]] | None:
         """Do what follows the gradient; see :class:`Engine`."""
         del round_
         done = self._grower.finish_round(arguments, self._offered, self._pool)
-        return None if done is None else (NativeLearner(done[0]), done[1])
+        return None if done is None else (_learners(done[0])[0], done[1])
 
     def constrain(self, learner: Learner, values: FloatArray, hessian: FloatArray) -> FloatArray:
         """Clip leaf values to monotone bounds; see :class:`Engine`."""

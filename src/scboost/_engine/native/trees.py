@@ -265,10 +265,7 @@ class TreeGrower:
         pool : Pool, optional
             Affects speed only.
         """
-        g, h = gradient, hessian
-        if not (g.dtype == h.dtype in _GROWN and g.flags.c_contiguous and h.flags.c_contiguous):
-            dtype = np.result_type(g, h, np.float32)
-            g, h = (np.ascontiguousarray(a, dtype=dtype) for a in (g, h))
+        g, h = _derivatives(gradient, hessian)
         seeds = [(seed + k) % 2**64 for k in range(len(g))]
         grown = self._native.grow(g, h, factor, seeds, None if features is None else list(features), pool)
         return [GrownTree(*one) for one in grown]
@@ -279,6 +276,50 @@ class TreeGrower:
         """Do what follows the gradient in a round of one output; see ``finish_round`` of the kernels."""
         done = _native.finish_round(self._native, *(*arguments, features, pool))
         return None if done is None else (GrownTree(*done[:3]), done[3:])
+
+    def grow_shared(
+        self,
+        gradient: npt.NDArray[np.floating],
+        hessian: npt.NDArray[np.floating],
+        *,
+        factor: float = 1.0,
+        seed: int = 0,
+        features: Sequence[int] | None = None,
+        pool: Pool | None = None,
+    ) -> GrownTree:
+        """Grow one tree for all rows of the gradient, whose leaf values are 0.
+
+        The gain of a split is the sum of those of all outputs, with one Hessian for all: their mean, weighted by
+        itself. The gradients of more than five outputs are added up to five channels with random signs, which keeps
+        the sum of the gains in expectation (a count sketch).
+
+        Parameters
+        ----------
+        gradient, hessian : ndarray of shape (n_outputs, n_samples)
+            See :meth:`grow`.
+        factor : float
+            See :meth:`grow`.
+        seed : int
+            Seed of the channels and of feature sampling.
+        features : sequence of int, optional
+            Features that the tree may use; all by default.
+        pool : Pool, optional
+            Affects speed only.
+        """
+        g, h = _derivatives(gradient, hessian)
+        chosen = None if features is None else list(features)
+        return GrownTree(*self._native.grow_shared(g, h, factor, seed % 2**64, chosen, pool))
+
+
+def _derivatives(
+    gradient: npt.NDArray[np.floating], hessian: npt.NDArray[np.floating]
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+    """Return gradients and Hessians in the form of the kernels."""
+    g, h = gradient, hessian
+    if not (g.dtype == h.dtype in _GROWN and g.flags.c_contiguous and h.flags.c_contiguous):
+        dtype = np.result_type(g, h, np.float32)
+        g, h = (np.ascontiguousarray(a, dtype=dtype) for a in (g, h))
+    return g, h
 
 
 class TreePredictor:

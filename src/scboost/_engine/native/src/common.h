@@ -20,25 +20,47 @@
 
 namespace scb {
 
-// Gradient and Hessian of a sample.
+// Gradients, in C channels, and Hessian of a sample. A tree of one output has one channel; a tree that several outputs
+// share has kChannels, to which the gradients of all outputs are added up.
+template <std::size_t C>
 struct Pair {
-  float g, h;
+  float g[C], h;
+
+  bool counts() const {
+    bool found = h != 0;
+    for (std::size_t c = 0; c < C; ++c) found |= g[c] != 0;
+    return found;
+  }
 };
 
-// Sum of gradients and Hessians. Sums are in double: the results do not depend on their order by more than 1e-16.
-struct alignas(16) Sum {
-  double g = 0, h = 0;
+constexpr std::size_t kChannels = 5;  // odd: sums are added by twos
 
-  SCB_INLINE void add(Pair p) {
-    g += static_cast<double>(p.g);
+// Sum of gradients and Hessians. Sums are in double: the results do not depend on their order by more than 1e-16.
+template <std::size_t C>
+struct alignas(16) Sum {
+  double g[C] = {}, h = 0;
+
+  SCB_INLINE void add(const Pair<C>& p) {
+    for (std::size_t c = 0; c < C; ++c) g[c] += static_cast<double>(p.g[c]);
     h += static_cast<double>(p.h);
   }
-  SCB_INLINE void subtract(Pair p) {
-    g -= static_cast<double>(p.g);
-    h -= static_cast<double>(p.h);
+  SCB_INLINE Sum operator+(const Sum& o) const {
+    Sum sum;
+    for (std::size_t c = 0; c < C; ++c) sum.g[c] = g[c] + o.g[c];
+    sum.h = h + o.h;
+    return sum;
   }
-  SCB_INLINE Sum operator+(const Sum& o) const { return {g + o.g, h + o.h}; }
-  SCB_INLINE Sum operator-(const Sum& o) const { return {g - o.g, h - o.h}; }
+  SCB_INLINE Sum operator-(const Sum& o) const {
+    Sum sum;
+    for (std::size_t c = 0; c < C; ++c) sum.g[c] = g[c] - o.g[c];
+    sum.h = h - o.h;
+    return sum;
+  }
+  bool counts() const {
+    bool found = h != 0;
+    for (std::size_t c = 0; c < C; ++c) found |= g[c] != 0;
+    return found;
+  }
 };
 
 // Memory on cache-line boundaries that is not initialised and never shrinks.

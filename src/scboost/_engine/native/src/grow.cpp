@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kChunk = 1 << 16;   // samples whose sums are added up by one task
 constexpr std::uint32_t kBlock = 1 << 14;  // samples whose sum is added to that of the others at once
+constexpr std::size_t kLoaded = 128;      // samples whose derivatives are read at once
 constexpr std::size_t kAhead = 16;        // samples that are prefetched ahead
 constexpr double kRounding = 1e-14;       // share of all Hessians that may be rounding of a difference of sums
 constexpr std::uint32_t kFewest = 48;     // largest node for which a histogram never pays
@@ -35,22 +36,73 @@ inline float to_float(double x) {
   return static_cast<float>(x > most ? most : x < -most ? -most : x);
 }
 
+template <std::size_t C>
 struct Node {
   std::int32_t left = -1, right = -1, parent = std::numeric_limits<std::int32_t>::max();
   std::uint32_t depth = 0;
   std::uint32_t begin = 0, end = 0;  // its samples
-  Sum sum;
+  Sum<C> sum;
   double gain = 0;    // without a split
   double weight = 0;  // value
   double lower = -kInfinity, upper = kInfinity;
   double loss_change = 0;
   int histogram = -1;
   bool placed = false;  // the leaf of its samples is written
-  Split split;
+  Split<C> split;
   std::vector<std::uint32_t> path;               // features above, under interaction constraints
   std::shared_ptr<std::vector<std::uint8_t>> may;  // features that it may use, all if null
 
   std::uint32_t size() const { return end - begin; }
+};
+
+// Sums of absolute gradients and of Hessians.
+struct Sizes {
+  double g = 0, h = 0;
+};
+
+// The channel to which each output is added, with a random sign. Channels have equally many outputs, up to one: one each,
+// if outputs are no more than channels. Inner products of gradients are kept in expectation, and for so few exactly.
+template <std::size_t C>
+class Channels {
+ public:
+  Channels(std::size_t n_outputs, std::uint64_t seed) : channel_(n_outputs), negative_(n_outputs) {
+    std::uint64_t state = seed;
+    for (std::size_t k = 0; k < n_outputs; ++k) channel_[k] = k;
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      state = mix(state);
+      std::swap(channel_[k], channel_[k + state % (n_outputs - k)]);
+      negative_[k] = state >> 63;
+    }
+    for (std::size_t& channel : channel_) channel %= C;
+  }
+
+  // Gradients and Hessians of m samples from the first on. The Hessian is the mean over outputs, weighted by itself.
+  template <class T>
+  void load(const Derivatives<T>& from, std::size_t n, std::size_t first, std::size_t m, T (*g)[kLoaded], T* h) const {
+    if constexpr (C == 1) {
+      std::copy_n(from.gradient + first, m, g[0]);
+      std::copy_n(from.hessian + first, m, h);
+    } else {
+      T squares[kLoaded] = {};
+      std::fill_n(h, m, T{0});
+      for (std::size_t c = 0; c < C; ++c) std::fill_n(g[c], m, T{0});
+      for (std::size_t k = 0; k < channel_.size(); ++k) {
+        const T sign = negative_[k] ? T{-1} : T{1};
+        const T *own_g = from.gradient + k * n + first, *own_h = from.hessian + k * n + first;
+        T* sum = g[channel_[k]];
+        for (std::size_t i = 0; i < m; ++i) {
+          sum[i] += sign * own_g[i];
+          h[i] += own_h[i];
+          squares[i] += own_h[i] * own_h[i];
+        }
+      }
+      for (std::size_t i = 0; i < m; ++i) h[i] = h[i] > 0 ? squares[i] / h[i] : T{0};
+    }
+  }
+
+ private:
+  std::vector<std::size_t> channel_;
+  std::vector<bool> negative_;
 };
 
 // New nodes to be evaluated: the smaller child, whose histogram is built, and the larger one, which gets the
@@ -62,9 +114,10 @@ struct Job {
 };
 
 // Memory of a task.
+template <std::size_t C>
 struct Scratch {
   std::vector<std::uint64_t> words;
-  std::vector<Sum> pairs, sums, histogram;
+  std::vector<Sum<C>> pairs, sums, histogram;
   std::vector<std::uint32_t> codes, order;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted;
   std::vector<double> scores;
@@ -72,27 +125,38 @@ struct Scratch {
   Scratch() : histogram(256) {}
 };
 
-Scratch& scratch() {
-  static thread_local Scratch memory;
+template <std::size_t C>
+Scratch<C>& scratch() {
+  static thread_local Scratch<C> memory;
   return memory;
 }
 
 }  // namespace
 
+template <std::size_t C>
 class Workspace {
  public:
   Buffer<std::uint32_t> rows, other_rows;
-  Buffer<Pair> pairs, other_pairs;
-  std::vector<Buffer<Sum>> histograms;
+  Buffer<Pair<C>> pairs, other_pairs;
+  std::vector<Buffer<Sum<C>>> histograms;
   std::vector<int> free;
-  Buffer<Sum> partial;
+  Buffer<Sum<C>> partial;
 };
 
 namespace {
 
+template <std::size_t C>
 class Growth {
+  typedef scb::Pair<C> Pair;
+  typedef scb::Sum<C> Sum;
+  typedef scb::Split<C> Split;
+  typedef scb::Entries<C> Entries;
+  typedef scb::Node<C> Node;
+  typedef scb::Scratch<C> Scratch;
+  typedef scb::Workspace<C> Workspace;
+
  public:
-  Growth(const Bins& bins, const Parameters& parameters, Workspace& work, std::uint64_t seed, Pool* pool,
+  Growth(const Bins& bins, const Parameters& parameters, scb::Workspace<C>& work, std::uint64_t seed, Pool* pool,
          std::int32_t* leaf)
       : bins_(bins),
         p_(parameters),
@@ -103,9 +167,10 @@ class Growth {
         leaf_(leaf) {}
 
   template <class T>
-  Tree grow(const T* gradient, const T* hessian, double factor, const std::vector<std::uint32_t>* features) {
+  Tree grow(const Derivatives<T>& derivatives, const std::vector<std::uint32_t>* features) {
     choose_features(features);
-    start(gradient, hessian, factor);
+    start(derivatives);
+    share_ = 1 / static_cast<double>(derivatives.n_outputs);
     if (p_.policy == Policy::symmetric) {
       grow_symmetric();
     } else if (p_.policy == Policy::leaf_wise) {
@@ -200,13 +265,13 @@ class Growth {
 
   // Reads gradients and Hessians, in units in which float32 holds them, their sums and their gains.
   template <class T>
-  void start(const T* gradient, const T* hessian, double factor) {
-    const Sum sizes = read(gradient, hessian, factor, 1.0);
+  void start(const Derivatives<T>& derivatives) {
+    const Sizes sizes = read(derivatives, 1.0, 1.0);
     const double n = static_cast<double>(std::max<std::size_t>(bins_.n, 1));
     unit_ = unit_of(sizes.g / n);
     hessian_unit_ = unit_of(sizes.h / n);
     if (unit_ != 1 || hessian_unit_ != 1) {
-      read(gradient, hessian, factor / unit_, 1 / hessian_unit_);
+      read(derivatives, 1 / unit_, 1 / hessian_unit_);
       penalties_.reg_lambda /= hessian_unit_;
       penalties_.min_child_weight /= hessian_unit_;
       penalties_.reg_alpha /= unit_;
@@ -223,39 +288,50 @@ class Growth {
 
   // Makes the root of the samples that count; returns the sums of absolute gradients and of Hessians.
   template <class T>
-  Sum read(const T* gradient, const T* hessian, double factor, double hessian_factor) {
-    const T f = static_cast<T>(factor), fh = static_cast<T>(hessian_factor);
+  Sizes read(const Derivatives<T>& derivatives, double factor, double hessian_factor) {
+    const T f = static_cast<T>(derivatives.factor * factor), fh = static_cast<T>(hessian_factor);
+    const Channels<C> channels(derivatives.n_outputs, seed_);
     const std::size_t n = bins_.n;
     std::uint32_t* rows = work_.rows.reserve(n);
     Pair* pairs = work_.pairs.reserve(n);
     work_.other_rows.reserve(n);
     work_.other_pairs.reserve(n);
     const std::size_t n_blocks = (n + kBlock - 1) / kBlock;
-    std::vector<Sum> sums(n_blocks);
+    std::vector<Sizes> sizes_of(n_blocks);
     std::vector<std::uint32_t> counts(n_blocks);
     Pool* const pool = n > kThreaded / 8 ? pool_ : nullptr;
     run(pool, n_blocks, [&](std::size_t b) {
       const std::size_t first = b * kBlock, last = std::min<std::size_t>(n, first + kBlock);
       std::size_t at = first;
-      Sum sum;
-      for (std::size_t i = first; i < last; ++i) {
-        const T g = f * gradient[i], h = fh * hessian[i];
-        const Pair p{static_cast<float>(g), static_cast<float>(h)};
-        rows[at] = static_cast<std::uint32_t>(i);
-        pairs[at] = p;
-        const bool is_active = !(p.g == 0.0f && p.h == 0.0f);
-        at += is_active;
-        leaf_[i] = is_active ? 0 : -1;
-        sum.g += std::abs(static_cast<double>(g));
-        sum.h += static_cast<double>(h);
+      Sizes sizes;
+      for (std::size_t i = first; i < last; i += kLoaded) {
+        const std::size_t m = std::min(kLoaded, last - i);
+        T g[C][kLoaded], h[kLoaded];
+        channels.load(derivatives, n, i, m, g, h);
+        for (std::size_t k = 0; k < m; ++k) {
+          Pair p;
+          for (std::size_t c = 0; c < C; ++c) {
+            p.g[c] = static_cast<float>(f * g[c][k]);
+            sizes.g += std::abs(static_cast<double>(f * g[c][k]));
+          }
+          p.h = static_cast<float>(fh * h[k]);
+          sizes.h += static_cast<double>(fh * h[k]);
+          rows[at] = static_cast<std::uint32_t>(i + k);
+          pairs[at] = p;
+          const bool is_active = p.counts();
+          at += is_active;
+          leaf_[i + k] = is_active ? 0 : -1;
+        }
       }
-      sums[b] = sum;
+      sizes_of[b] = sizes;
       counts[b] = static_cast<std::uint32_t>(at - first);
     });
-    Sum sizes, total;
+    Sizes sizes;
+    Sum total;
     std::uint32_t count = 0;
     for (std::size_t b = 0; b < n_blocks; ++b) {
-      sizes = sizes + sums[b];
+      sizes.g += sizes_of[b].g;
+      sizes.h += sizes_of[b].h;
       if (count != b * kBlock) {  // close the gap of samples that do not count
         std::memmove(rows + count, rows + b * kBlock, counts[b] * sizeof *rows);
         std::memmove(pairs + count, pairs + b * kBlock, counts[b] * sizeof *pairs);
@@ -263,6 +339,7 @@ class Growth {
       count += counts[b];
     }
     const std::size_t n_sums = (count + kBlock - 1) / kBlock;
+    std::vector<Sum> sums(n_sums);
     run(pool, n_sums, [&](std::size_t b) {
       const std::uint32_t first = static_cast<std::uint32_t>(b) * kBlock, last = std::min(count, first + kBlock);
       Sum sum;
@@ -587,7 +664,7 @@ class Growth {
       Entries e{own, nullptr, f.n_bins, {}, false};
       if (f.missing) {
         e.missing = own[f.n_bins];
-        e.any_missing = e.missing.g != 0 || e.missing.h != 0;
+        e.any_missing = e.missing.counts();
       }
       see(node, e, slots.feature[k], first);
     }
@@ -596,7 +673,7 @@ class Growth {
   // A small node has no histogram: its codes are sorted by counting, with a bit for each code that occurs.
   template <class See>
   void see_samples(const Node& node, std::size_t g, Sum* subtract_from, bool first, const See& see) const {
-    Scratch& s = scratch();
+    Scratch& s = scratch<C>();
     const Slots& slots = slots_[g];
     const std::uint32_t m = node.size();
     if (s.words.size() < m) {
@@ -610,7 +687,8 @@ class Growth {
     const Pair* pairs = work_.pairs.data() + node.begin;
     for (std::uint32_t i = 0; i < m; ++i) {
       s.words[i] = words[rows[i]];
-      s.pairs[i] = {static_cast<double>(pairs[i].g), static_cast<double>(pairs[i].h)};
+      s.pairs[i] = Sum{};
+      s.pairs[i].add(pairs[i]);
     }
     if (subtract_from != nullptr) subtract_samples(s.words.data(), pairs, m, slots, subtract_from);
     if (is_final(node)) return;
@@ -627,7 +705,7 @@ class Growth {
         Entries e{all.data(), nullptr, f.n_bins, {}, false};
         if (f.missing) {
           e.missing = all[f.n_bins];
-          e.any_missing = e.missing.g != 0 || e.missing.h != 0;
+          e.any_missing = e.missing.counts();
         }
         see(node, e, slots.feature[k], first);
         continue;
@@ -700,7 +778,7 @@ class Growth {
     } else if (f.n_bins < p_.max_cat_to_onehot) {
       search_one_vs_rest(score, e, node.sum, feature, f.n_bins, best);
     } else {
-      std::vector<std::uint32_t>& order = scratch().order;
+      std::vector<std::uint32_t>& order = scratch<C>().order;
       order_categories(rule, e.sums, f.n_bins, order);
       search_subset(score, order, e.sums, node.sum, feature, p_.max_cat_threshold, best);
     }
@@ -881,7 +959,7 @@ class Growth {
       const Feature& f = bins_.features[slots.feature[k]];
       start[k + 1] = start[k] + (f.missing || f.categorical ? 2 : 1) * f.n_bins;
     }
-    std::vector<double>& scores = scratch().scores;
+    std::vector<double>& scores = scratch<C>().scores;
     scores.assign(start[slots.count], 0.0);
     std::vector<std::vector<std::uint32_t>> orders(slots.count);
     for (std::uint32_t k = 0; k < slots.count; ++k) {
@@ -954,18 +1032,23 @@ class Growth {
 
   // The same for a histogram without missing values, in steps that compilers vectorise.
   template <class Value>
-  static void add_histogram_gains(const Value& value, Sum total, const Entries& e, double* differences) {
+  static void add_histogram_gains(const Value& value, const Sum& total, const Entries& e, double* differences) {
     constexpr std::uint32_t kStep = 64;
-    double g[kStep], h[kStep], gains[kStep + 1] = {};
+    double g[C][kStep], h[kStep], gains[kStep + 1] = {};
     Sum left;
     for (std::uint32_t first = 0; first < e.count; first += kStep) {
       const std::uint32_t count = std::min(kStep, e.count - first);
       for (std::uint32_t i = 0; i < count; ++i) {
         left = left + e.sums[first + i];
-        g[i] = left.g;
+        for (std::size_t c = 0; c < C; ++c) g[c][i] = left.g[c];
         h[i] = left.h;
       }
-      for (std::uint32_t i = 0; i < count; ++i) gains[i + 1] = value(Sum{g[i], h[i]}, total - Sum{g[i], h[i]});
+      for (std::uint32_t i = 0; i < count; ++i) {
+        Sum sum;
+        for (std::size_t c = 0; c < C; ++c) sum.g[c] = g[c][i];
+        sum.h = h[i];
+        gains[i + 1] = value(sum, total - sum);
+      }
       for (std::uint32_t i = 0; i < count; ++i) differences[first + i] += gains[i + 1] - gains[i];
       gains[0] = gains[count];
     }
@@ -976,7 +1059,9 @@ class Growth {
   void add_numeric_gains(const Score& score, const Node& node, const Entries& e, const Feature& f,
                          double* missing_right, double* missing_left) const {
     const double none = node.gain + penalties_.min_split_loss;
-    const auto value = [&](Sum left, Sum right) { return score.valid(left, right) ? score.sum(left, right) - none : 0.0; };
+    const auto value = [&](const Sum& left, const Sum& right) {
+      return score.valid(left, right) ? score.sum(left, right) - none : 0.0;
+    };
     Sum left;
     double before = 0, before_left = 0;
     if (e.codes == nullptr && !f.missing) {
@@ -985,7 +1070,7 @@ class Growth {
     }
     if (e.any_missing && e.count > 0) missing_left[0] += before_left = value(e.missing, node.sum - e.missing);
     for (std::uint32_t i = 0; i < e.count; ++i) {
-      if (e.sums[i].g == 0 && e.sums[i].h == 0) continue;  // nothing changes at a bin without samples
+      if (!e.sums[i].counts()) continue;  // nothing changes at a bin without samples
       left = left + e.sums[i];
       if (!f.missing) {
         const double now = value(left, node.sum - left);
@@ -1009,7 +1094,7 @@ class Growth {
     const auto offer = [&](double total, Kind kind, std::uint32_t code, bool left) {
       if (!(total > best.total + kTie * std::abs(best.total))) return false;
       best.total = total;
-      best.split.take(kind, feature, code, left, {}, {}, total);
+      best.split.take(kind, feature, code, left, Sum{}, Sum{}, total);
       return true;
     };
     if (!order.empty()) {
@@ -1081,14 +1166,14 @@ class Growth {
     const bool inner = node.left >= 0;
     const Split& split = node.split;
     const bool categorical = inner && split.kind != Kind::numeric;
-    const float weight = to_float(node.weight * (unit_ / hessian_unit_));
+    const float weight = C == 1 ? to_float(node.weight * (unit_ / hessian_unit_)) : 0.0f;
     tree.left_children.push_back(node.left);
     tree.right_children.push_back(node.right);
     tree.parents.push_back(node.parent);
     tree.split_indices.push_back(inner ? static_cast<std::int32_t>(split.feature) : 0);
     tree.default_left.push_back(inner && split.default_left);
     tree.base_weights.push_back(weight);
-    tree.loss_changes.push_back(inner ? to_float(node.loss_change * (unit_ / hessian_unit_ * unit_)) : 0.0f);
+    tree.loss_changes.push_back(inner ? to_float(node.loss_change * share_ * (unit_ / hessian_unit_ * unit_)) : 0.0f);
     tree.sum_hessian.push_back(to_float(node.sum.h * hessian_unit_));
     tree.split_type.push_back(categorical);
     if (!inner) {
@@ -1128,34 +1213,51 @@ class Growth {
   std::uint32_t few_ = kFewest;  // largest node without a histogram
   bool samples_inside_ = false, all_active_ = true;
   double floor_ = 0, unit_ = 1, hessian_unit_ = 1;
+  double share_ = 1;  // of the gains in the tree of each output
 };
 
 }  // namespace
 
-Grower::Grower(const Bins& b, Parameters p) : bins(b), parameters(std::move(p)) {}
-Grower::~Grower() = default;
-
-template <class T>
-Tree Grower::grow(const T* gradient, const T* hessian, double factor, std::uint64_t seed,
-                  const std::vector<std::uint32_t>* features, Pool* pool, std::int32_t* leaf) {
-  std::unique_ptr<Workspace> work;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!free_.empty()) {
-      work = std::move(free_.back());
-      free_.pop_back();
-    }
-  }
-  if (!work) work = std::make_unique<Workspace>();
-  Tree tree = Growth(bins, parameters, *work, seed, pool, leaf).grow(gradient, hessian, factor, features);
+template <std::size_t C>
+std::unique_ptr<Workspace<C>> Workspaces<C>::take() {
   std::lock_guard<std::mutex> lock(mutex_);
-  free_.push_back(std::move(work));
-  return tree;
+  if (free_.empty()) return std::make_unique<Workspace<C>>();
+  std::unique_ptr<Workspace<C>> work = std::move(free_.back());
+  free_.pop_back();
+  return work;
 }
 
-template Tree Grower::grow(const float*, const float*, double, std::uint64_t, const std::vector<std::uint32_t>*, Pool*,
+template <std::size_t C>
+void Workspaces<C>::put_back(std::unique_ptr<Workspace<C>> work) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  free_.push_back(std::move(work));
+}
+
+template <std::size_t C>
+Workspaces<C>::Workspaces() = default;
+template <std::size_t C>
+Workspaces<C>::~Workspaces() = default;
+
+template class Workspaces<1>;
+template class Workspaces<kChannels>;
+
+Grower::Grower(const Bins& b, Parameters p) : bins(b), parameters(std::move(p)) {}
+
+template <class T>
+Tree Grower::grow(const Derivatives<T>& derivatives, std::uint64_t seed, const std::vector<std::uint32_t>* features,
+                  Pool* pool, std::int32_t* leaf) {
+  const auto grown = [&](auto& workspaces) {
+    auto work = workspaces.take();
+    Tree tree = Growth(bins, parameters, *work, seed, pool, leaf).grow(derivatives, features);
+    workspaces.put_back(std::move(work));
+    return tree;
+  };
+  return derivatives.n_outputs == 1 ? grown(single_) : grown(shared_);
+}
+
+template Tree Grower::grow(const Derivatives<float>&, std::uint64_t, const std::vector<std::uint32_t>*, Pool*,
                            std::int32_t*);
-template Tree Grower::grow(const double*, const double*, double, std::uint64_t, const std::vector<std::uint32_t>*,
-                           Pool*, std::int32_t*);
+template Tree Grower::grow(const Derivatives<double>&, std::uint64_t, const std::vector<std::uint32_t>*, Pool*,
+                           std::int32_t*);
 
 }  // namespace scb

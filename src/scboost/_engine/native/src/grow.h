@@ -36,26 +36,48 @@ struct Tree {
   std::size_t n_features = 0;
 };
 
+// Gradients, times a factor, and Hessians of all samples by output.
+template <class T>
+struct Derivatives {
+  const T *gradient, *hessian;
+  std::size_t n_outputs;
+  double factor;
+};
+
+template <std::size_t C>
 class Workspace;
+
+// Memory that is kept from one tree to the next: memory that is new costs time.
+template <std::size_t C>
+class Workspaces {
+ public:
+  Workspaces();
+  ~Workspaces();
+  std::unique_ptr<Workspace<C>> take();
+  void put_back(std::unique_ptr<Workspace<C>> work);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Workspace<C>>> free_;
+};
 
 class Grower {
  public:
   Grower(const Bins& bins, Parameters parameters);
-  ~Grower();
 
-  // Grows a tree on gradients, times a factor, and Hessians of the samples. Samples whose gradient and Hessian are 0 do not count.
-  // `features` are those that the tree may use, all if null; `leaf` gets the place of each sample's leaf in
-  // Tree::leaves.
+  // Grows a tree: of one output, or of the structure that several share, without values. Its gains are those of the
+  // gradients added up to kChannels. Samples whose gradients and Hessians are 0 do not count. `features` are those that
+  // the tree may use, all if null; `leaf` gets the place of each sample's leaf in Tree::leaves.
   template <class T>
-  Tree grow(const T* gradient, const T* hessian, double factor, std::uint64_t seed,
-            const std::vector<std::uint32_t>* features, Pool* pool, std::int32_t* leaf);
+  Tree grow(const Derivatives<T>& derivatives, std::uint64_t seed, const std::vector<std::uint32_t>* features,
+            Pool* pool, std::int32_t* leaf);
 
   const Bins& bins;
   const Parameters parameters;
 
  private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Workspace>> free_;  // kept: memory that is new costs time
+  Workspaces<1> single_;
+  Workspaces<kChannels> shared_;
 };
 
 }  // namespace scb

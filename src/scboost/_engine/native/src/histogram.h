@@ -16,9 +16,11 @@ struct Slots {
 };
 
 // Adds samples to a histogram, or takes them from it.
-void add_samples(const std::uint64_t* words, const std::uint32_t* rows, const Pair* pairs, std::size_t count,
-                 const Slots& slots, Sum* histogram);
-void subtract_samples(const std::uint64_t* words, const Pair* pairs, std::size_t count, const Slots& slots,
-                      Sum* histogram);
+template <std::size_t C>
+void add_samples(const std::uint64_t* words, const std::uint32_t* rows, const Pair<C>* pairs, std::size_t count,
+                 const Slots& slots, Sum<C>* histogram);
+template <std::size_t C>
+void subtract_samples(const std::uint64_t* words, const Pair<C>* pairs, std::size_t count, const Slots& slots,
+                      Sum<C>* histogram);
 
 }  // namespace scb

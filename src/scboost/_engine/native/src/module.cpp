@@ -170,23 +170,39 @@ scb::Parameters make_parameters(const std::string& policy, std::uint32_t max_dep
   return p;
 }
 
+// A tree with the leaves of the samples and their values.
+nb::tuple grown(scb::Tree&& tree, const std::int32_t* leaf, std::size_t n) {
+  const std::size_t count = tree.leaves.size();
+  nb::object leaves = scb::compact(leaf, n, count);
+  std::vector<float> values;
+  for (const std::int32_t node : tree.leaves) values.push_back(tree.split_conditions[static_cast<std::size_t>(node)]);
+  return nb::make_tuple(std::move(tree), leaves, array(std::move(values)));
+}
+
+template <class T>
+void check(const scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessian,
+           const std::optional<std::vector<std::uint32_t>>& features) {
+  const std::size_t K = gradient.shape(0), n = grower.bins.n;
+  require(gradient.shape(1) == n && hessian.shape(1) == n && hessian.shape(0) == K,
+          "gradient and Hessian must have the shape (outputs, samples)");
+  if (features)
+    for (const std::uint32_t j : *features) require(j < grower.bins.d, "an unknown feature is offered");
+}
+
 template <class T>
 nb::list grow(scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessian, double factor,
               const std::vector<std::uint64_t>& seeds, const std::optional<std::vector<std::uint32_t>>& features,
               scb::Pool* pool) {
+  check(grower, gradient, hessian, features);
   const std::size_t K = gradient.shape(0), n = grower.bins.n;
-  require(gradient.shape(1) == n && hessian.shape(1) == n && hessian.shape(0) == K,
-          "gradient and Hessian must have the shape (trees, samples)");
   require(seeds.size() == K, "there must be one seed for each tree");
-  if (features)
-    for (const std::uint32_t j : *features) require(j < grower.bins.d, "an unknown feature is offered");
   std::vector<scb::Tree> trees(K);
   std::vector<std::int32_t> leaf(K * n);
   {
     nb::gil_scoped_release release;
     const auto one = [&](std::size_t k, scb::Pool* inner) {
-      trees[k] = grower.grow(gradient.data() + k * n, hessian.data() + k * n, factor, seeds[k],
-                             features ? &*features : nullptr, inner, leaf.data() + k * n);
+      const scb::Derivatives<T> derivatives{gradient.data() + k * n, hessian.data() + k * n, 1, factor};
+      trees[k] = grower.grow(derivatives, seeds[k], features ? &*features : nullptr, inner, leaf.data() + k * n);
     };
     const std::size_t n_threads = pool == nullptr ? 1 : static_cast<std::size_t>(pool->n_threads());
     if (K >= n_threads) {
@@ -196,16 +212,24 @@ nb::list grow(scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessi
     }
   }
   nb::list out;
-  for (std::size_t k = 0; k < K; ++k) {
-    const std::int32_t* own = leaf.data() + k * n;
-    const std::size_t count = trees[k].leaves.size();
-    nb::object leaves = scb::compact(own, n, count);
-    std::vector<float> values;
-    for (const std::int32_t node : trees[k].leaves)
-      values.push_back(trees[k].split_conditions[static_cast<std::size_t>(node)]);
-    out.append(nb::make_tuple(std::move(trees[k]), leaves, array(std::move(values))));
-  }
+  for (std::size_t k = 0; k < K; ++k) out.append(grown(std::move(trees[k]), leaf.data() + k * n, n));
   return out;
+}
+
+template <class T>
+nb::tuple grow_shared(scb::Grower& grower, const Rows<T>& gradient, const Rows<T>& hessian, double factor,
+                      std::uint64_t seed, const std::optional<std::vector<std::uint32_t>>& features, scb::Pool* pool) {
+  check(grower, gradient, hessian, features);
+  require(grower.parameters.penalties.plain(), "monotone constraints and max_delta_step need one tree per output");
+  const std::size_t n = grower.bins.n;
+  std::vector<std::int32_t> leaf(n);
+  scb::Tree tree;
+  {
+    nb::gil_scoped_release release;
+    const scb::Derivatives<T> derivatives{gradient.data(), hessian.data(), gradient.shape(0), factor};
+    tree = grower.grow(derivatives, seed, features ? &*features : nullptr, pool, leaf.data());
+  }
+  return grown(std::move(tree), leaf.data(), n);
 }
 
 // Memory of a new array, which is not initialised.
@@ -398,6 +422,10 @@ NB_MODULE(_native, m) {
           nb::keep_alive<1, 2>(), "bins"_a, "policy"_a, "max_depth"_a, "max_leaves"_a, "reg_lambda"_a, "reg_alpha"_a,
           "min_child_weight"_a, "min_split_loss"_a, "max_delta_step"_a, "monotone"_a, "interactions"_a, "by_tree"_a,
           "by_level"_a, "by_node"_a, "max_cat_to_onehot"_a, "max_cat_threshold"_a)
+      .def("grow_shared", &grow_shared<float>, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "factor"_a, "seed"_a,
+           "features"_a.none(), "pool"_a.none())
+      .def("grow_shared", &grow_shared<double>, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "factor"_a, "seed"_a,
+           "features"_a.none(), "pool"_a.none())
       .def("grow", &grow<float>, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "factor"_a, "seeds"_a,
            "features"_a.none(), "pool"_a.none())
       .def("grow", &grow<double>, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "factor"_a, "seeds"_a, "features"_a.none(), "pool"_a.none());

@@ -78,7 +78,8 @@ void bind(nb::module_& m) {
             } else if constexpr (std::is_same_v<T, float>) {
               masses = hessian.data();
             }
-            tree = grower.grow(target.data(), masses, -1.0, 0, features ? &*features : nullptr, pool, leaf.data());
+            tree = grower.grow(scb::Derivatives<T>{target.data(), masses, 1, -1.0}, 0, features ? &*features : nullptr, pool,
+                               leaf.data());
             if (tree.leaves.size() < 2) return;
             values.resize(tree.leaves.size());
             scb::newton_values(leaf.data(), values.size(), r.data(), hessian.data(), w, n, l2, l1, values.data());

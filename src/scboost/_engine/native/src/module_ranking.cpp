@@ -32,12 +32,12 @@ void call(const Function& function, const InRows& y, const In& score, const Weig
   require(gradient.has_value() == hessian.has_value());
   require(!gradient || (gradient->shape(0) == n && hessian->shape(0) == n));
   const scb::Documents documents{y.data(), score.data(), weight ? weight->data() : nullptr, n};
-  const scb::Derivatives out{loss.data(), gradient ? gradient->data() : nullptr, hessian ? hessian->data() : nullptr};
+  const scb::LossAndDerivatives out{loss.data(), gradient ? gradient->data() : nullptr, hessian ? hessian->data() : nullptr};
   nb::gil_scoped_release release;
   function(documents, out);
 }
 
-void bind(nb::module_& m, const char* name, void (*function)(const scb::Documents&, const scb::Derivatives&)) {
+void bind(nb::module_& m, const char* name, void (*function)(const scb::Documents&, const scb::LossAndDerivatives&)) {
   m.def(
       name,
       [function](const InRows& y, const In& score, const Weight& weight, const Out& loss, const OptionalOut& gradient,
@@ -53,7 +53,7 @@ void bind_ranking(nb::module_& m) {
       "lambdarank",
       [](const InRows& y, const In& score, const Weight& weight, std::size_t truncation, bool normalized,
          const Out& loss, const OptionalOut& gradient, const OptionalOut& hessian) {
-        call([=](const scb::Documents& documents, const scb::Derivatives& out) {
+        call([=](const scb::Documents& documents, const scb::LossAndDerivatives& out) {
           scb::lambdarank(documents, truncation, normalized, out);
         }, y, score, weight, loss, gradient, hessian);
       },

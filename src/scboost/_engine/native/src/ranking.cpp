@@ -247,7 +247,7 @@ void write(const Query& query, const Vector& values, double* out) {
 double floored(double hessian) { return hessian < kMinHessian ? kMinHessian : hessian; }
 
 // Sets what documents without weight have.
-void clear(const Documents& documents, const Derivatives& out) {
+void clear(const Documents& documents, const LossAndDerivatives& out) {
   std::fill(out.loss, out.loss + documents.n, 0.0);
   if (out.gradient == nullptr) return;
   std::fill(out.gradient, out.gradient + documents.n, 0.0);
@@ -256,7 +256,7 @@ void clear(const Documents& documents, const Derivatives& out) {
 
 // Divides the derivatives of each query by one plus the sum of their sizes, and multiplies them by the mean number of
 // documents of a query.
-void normalize(const Documents& documents, const Queries& queries, const Derivatives& out) {
+void normalize(const Documents& documents, const Queries& queries, const LossAndDerivatives& out) {
   std::size_t n_used = 0, n_queries = 0;
   Vector sizes;
   queries.visit([&](const std::size_t* index, std::size_t count) {
@@ -283,7 +283,7 @@ void normalize(const Documents& documents, const Queries& queries, const Derivat
 
 }  // namespace
 
-void lambdarank(const Documents& documents, std::size_t truncation, bool normalized, const Derivatives& out) {
+void lambdarank(const Documents& documents, std::size_t truncation, bool normalized, const LossAndDerivatives& out) {
   const Queries queries(documents);
   clear(documents, out);
   Discounts discounts;
@@ -311,7 +311,7 @@ void lambdarank(const Documents& documents, std::size_t truncation, bool normali
   if (normalized && out.gradient != nullptr) normalize(documents, queries, out);
 }
 
-void pairwise(const Documents& documents, const Derivatives& out) {
+void pairwise(const Documents& documents, const LossAndDerivatives& out) {
   const Queries queries(documents);
   clear(documents, out);
   Query query;
@@ -335,7 +335,7 @@ void pairwise(const Documents& documents, const Derivatives& out) {
   });
 }
 
-void xendcg(const Documents& documents, const Derivatives& out) {
+void xendcg(const Documents& documents, const LossAndDerivatives& out) {
   const Queries queries(documents);
   clear(documents, out);
   Query query;

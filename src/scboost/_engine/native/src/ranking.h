@@ -15,15 +15,15 @@ struct Documents {
 
 // What is to be computed for each document, per unit of its weight; gradient and Hessian are null if only losses are
 // asked for.
-struct Derivatives {
+struct LossAndDerivatives {
   double *loss, *gradient, *hessian;
 };
 
 // LambdaRank with pairs of which one document is among the first `truncation`; the loss is one minus NDCG.
-void lambdarank(const Documents& documents, std::size_t truncation, bool normalized, const Derivatives& out);
+void lambdarank(const Documents& documents, std::size_t truncation, bool normalized, const LossAndDerivatives& out);
 // Logistic loss of pairs of documents, divided by the number of documents of the query.
-void pairwise(const Documents& documents, const Derivatives& out);
+void pairwise(const Documents& documents, const LossAndDerivatives& out);
 // Cross-entropy of the softmax of the scores and the gains, times the number of documents of the query.
-void xendcg(const Documents& documents, const Derivatives& out);
+void xendcg(const Documents& documents, const LossAndDerivatives& out);
 
 }  // namespace scb

@@ -422,13 +422,17 @@ template TargetSums set_target(const float*, const float*, const double*, const 
 
 namespace {
 
+struct LeafSum {
+  double g = 0, h = 0;
+};
+
 template <class Leaf>
-std::vector<Sum> sums_by_leaf(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b,
+std::vector<LeafSum> sums_by_leaf(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b,
                               const double* weight, std::size_t n) {
-  std::vector<Sum> sums(n_leaves);
+  std::vector<LeafSum> sums(n_leaves);
   for (std::size_t i = 0; i < n; ++i) {
     const double w = weight == nullptr ? 1.0 : weight[i];
-    Sum& sum = sums[leaf[i]];
+    LeafSum& sum = sums[leaf[i]];
     sum.g += static_cast<double>(a[i]) * w;
     sum.h += static_cast<double>(b[i]) * w;
   }
@@ -440,7 +444,7 @@ std::vector<Sum> sums_by_leaf(const Leaf* leaf, std::size_t n_leaves, const floa
 template <class Leaf>
 void newton_values(const Leaf* leaf, std::size_t n_leaves, const float* r, const float* hessian, const double* weight,
                    std::size_t n, double l2, double l1, float* values) {
-  const std::vector<Sum> sums = sums_by_leaf(leaf, n_leaves, r, hessian, weight, n);
+  const std::vector<LeafSum> sums = sums_by_leaf(leaf, n_leaves, r, hessian, weight, n);
   for (std::size_t k = 0; k < n_leaves; ++k) {
     const double g = sums[k].g - std::min(std::max(sums[k].g, -l1), l1), h = sums[k].h + l2;
     values[k] = static_cast<float>(h > 0 ? g / h : 0.0);
@@ -466,7 +470,7 @@ bool all_below(const Leaf* leaf, std::size_t n, std::size_t n_leaves) {
 template <class Leaf>
 void leaf_sums(const Leaf* leaf, std::size_t n_leaves, const float* a, const float* b, const double* weight,
                std::size_t n, double* out) {
-  const std::vector<Sum> sums = sums_by_leaf(leaf, n_leaves, a, b, weight, n);
+  const std::vector<LeafSum> sums = sums_by_leaf(leaf, n_leaves, a, b, weight, n);
   for (std::size_t k = 0; k < n_leaves; ++k) {
     out[k] = sums[k].g;
     out[n_leaves + k] = sums[k].h;
