@@ -12,6 +12,8 @@ if is_available():
     from scboost._engine.native.engine import NativeEngine
 
     ENGINES["native"] = NativeEngine
+STEPS_OF_GROWTH = ("grow", "finish_round")
+"""Methods of an engine that grow trees: of a round, or of what follows the gradient in one call."""
 FAST = {"n_estimators": 8, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
 """Parameters of a fit of few rounds."""
 QUICK = {"learning_rate": 0.3, "n_iter_no_change": 8, "cv": 3, "n_jobs": 1, "random_state": 0}

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from data_makers import ENGINES, FAST, legal_parameters, three_classes, two_classes
+from data_makers import ENGINES, FAST, STEPS_OF_GROWTH, legal_parameters, three_classes, two_classes
 from scboost import SCBoostClassifier
 from scboost._data.folds import content_sample
 from scboost._data.hashing import row_keys
@@ -474,15 +474,17 @@ def test_an_interrupt_from_the_keyboard_leaves_a_usable_model():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_in_the_middle_of_a_round_waits_for_its_end(engine, monkeypatch):
-    grow, calls = ENGINES[engine].grow, []
+    calls = []
+    for name in STEPS_OF_GROWTH:
+        step = getattr(ENGINES[engine], name)
 
-    def pressed(self, *args):
-        calls.append(1)
-        if len(calls) == 3:
-            signal.raise_signal(signal.SIGINT)
-        return grow(self, *args)
+        def pressed(self, *args, step=step):
+            calls.append(1)
+            if len(calls) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return step(self, *args)
 
-    monkeypatch.setattr(ENGINES[engine], "grow", pressed)
+        monkeypatch.setattr(ENGINES[engine], name, pressed)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = model_of({"learning_rate": 0.3}, warm_start=True, engine=engine)
@@ -724,7 +726,8 @@ def test_invalid_input_raises_an_error_that_names_it(case, monkeypatch):
     params, arguments, words = BAD[case]
     grown = []
     for engine in (*ENGINES.values(), EstimatorEngine):
-        monkeypatch.setattr(engine, "grow", lambda *_: grown.append(1))
+        for name in STEPS_OF_GROWTH:
+            monkeypatch.setattr(engine, name, lambda *_: grown.append(1))
     arguments = {"X": X2, "y": y2, **arguments}
     with pytest.raises((ValueError, TypeError)) as error:
         model_of(params).fit(**arguments)

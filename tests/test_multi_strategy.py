@@ -71,7 +71,7 @@ def test_leaf_values_are_newton_steps_of_each_output(data):
     model = SCBoostRegressor(**{**SHARED, "n_estimators": 1}, **PLAIN, reg_lambda=2.0).fit(X, Y)
     step = (model.predict(X) - model.intercept_) / 0.3
     leaf = np.unique(step, axis=0, return_inverse=True)[1].ravel()
-    assert leaf.max() > 8
+    assert leaf.max() > 5
     for k in range(leaf.max() + 1):
         rows = leaf == k
         expected = (Y[rows] - model.intercept_).sum(axis=0) / (rows.sum() + 2.0)

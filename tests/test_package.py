@@ -298,6 +298,7 @@ def test_public_methods_of_the_classifier():
         "learning_rate_",
         "max_depth_",
         "model_feature_names_",
+        "multi_strategy_",
         "n_classes_",
         "n_estimators_",
         "n_features_in_",

@@ -210,7 +210,9 @@ def test_group_and_qid_in_any_order_give_the_same_model():
 
 def test_folds_keep_queries_whole():
     X, y, qid = ranking_data(30)
-    target = SCBoostRanker()._learn_target(np.stack([y, qid], axis=1).astype(float), X, None, None, None)
+    target = SCBoostRanker()._learn_target(
+        np.stack([y, qid], axis=1).astype(float), X, None, Context().communicator, None
+    )
     samples = target.samples
     assert isinstance(samples, Samples)
     options = {"n_classes": 0, "seed": 0, "all_needed": True, "groups": None, "positions": None, "fallback": 5}

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -79,13 +80,14 @@ def _grown() -> Iterator[list[bool]]:
     """Count the trees grown."""
     grown: list[bool] = []
     with ExitStack() as patches:
-        for engine in (XGBoostEngine, NativeEngine):
+        for engine, name in product((XGBoostEngine, NativeEngine), ("grow", "finish_round")):
+            original = getattr(engine, name)
 
-            def grow(self: Any, *args: Any, original: Any = engine.grow) -> Any:
+            def step(self: Any, *args: Any, original: Any = original) -> Any:
                 grown.append(True)
                 return original(self, *args)
 
-            patches.enter_context(mock.patch.object(engine, "grow", grow))
+            patches.enter_context(mock.patch.object(engine, name, step))
         yield grown
 
 

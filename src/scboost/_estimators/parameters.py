@@ -62,6 +62,18 @@ PARAMETERS = """\
         "symmetric" and "alternating" need ``engine="native"``. "auto" is leaf-wise with ``max_leaves``, else
         depth-wise; if rounds are selected by cross-validation with the native engine and ``max_leaves`` is not a
         number, all shapes compete from 2,000 samples on. The value used is ``tree_shape_``.
+    multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
+        How a round serves several outputs: the targets of a regression with several columns, or more than two classes.
+        With one output it has no effect.
+
+        - "one_output_per_tree": every output has a tree of its own.
+        - "multi_output_tree": the trees of a round have one structure, chosen for all outputs together, and leaf values
+          of their own. Rounds are cheaper, the more so the more outputs, and outputs that depend on the same splits
+          learn from each other. Needs ``engine="native"``, and neither ``monotone_constraints`` nor ``estimator``.
+
+        "auto" is "one_output_per_tree" if the number of rounds is small and given. If rounds are selected by
+        cross-validation with the native engine, it is "multi_output_tree" for more than four classes, and for several
+        targets whichever has the lower validation loss. The value used is ``multi_strategy_``.
     max_trees : int or None, default=None
         If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
         two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number

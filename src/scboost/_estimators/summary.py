@@ -39,8 +39,9 @@ def selected_settings(model: FittedModel, parameters: Mapping[str, Any]) -> Sett
         settings.append(("maximum depth", depth, reason))
     if selected and parameters["tree_shape"] == "auto" and model.tree_shape is not None:
         settings.append(("tree shape", model.tree_shape, reason))
-    if parameters["multi_strategy"] == "auto" and model.loss.n_outputs > 1 and model.multi_strategy is not None:
-        settings.append(("trees of several outputs", model.multi_strategy, reason))
+    if selected and parameters["multi_strategy"] == "auto" and model.loss.n_outputs > 1 and model.multi_strategy:
+        of_strategy = reason if model.loss.independent_outputs else "default of the task"
+        settings.append(("trees of several outputs", model.multi_strategy, of_strategy))
     if selected and parameters["projection_strength"] == "auto" and model.projection_strength is not None:
         settings.append(("projection strength", f"{model.projection_strength:g}", reason))
     if model.selected_features:
