@@ -7,7 +7,7 @@ import xgboost
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeRegressor
 
-from scboost import SCBoostClassifier, SCBoostRegressor, load_model
+from scboost import Checkpoint, SCBoostClassifier, SCBoostRegressor, load_model
 
 pytest.importorskip("scboost._engine.native._native")
 SHARED = {
@@ -165,3 +165,21 @@ def test_constrained_targets_have_trees_of_their_own(data):
     params = {"engine": "native", "n_jobs": 1, "cv": 2, "n_iter_no_change": 5, "random_state": 0}
     model = SCBoostRegressor(**params, monotone_constraints={"a": 1}).fit(X, Y)
     assert model.multi_strategy_ == "one_output_per_tree"
+
+
+@pytest.mark.parametrize("params", [{**SHARED, "n_estimators": 12, "subsample": 0.6}, {"cv": 2, "n_iter_no_change": 5}])
+def test_resumed_fits_are_bit_identical(classes, tmp_path, params):
+    checkpoint = Checkpoint(tmp_path / "model", every=5)
+    whole = SCBoostClassifier(**{"n_jobs": 1, "random_state": 0, **params}, callbacks=[checkpoint]).fit(*classes)
+    resumed = checkpoint.load()
+    assert 0 < resumed.n_estimators_ < whole.n_estimators_
+    resumed.fit(*classes)
+    assert resumed.multi_strategy_ == whole.multi_strategy_ == "multi_output_tree"
+    np.testing.assert_array_equal(resumed.predict_proba(classes[0]), whole.predict_proba(classes[0]))
+
+
+def test_the_model_of_one_target_predicts_the_same(data):
+    X, Y = data
+    model = SCBoostRegressor(**SHARED).fit(X, Y)
+    for k in range(3):
+        np.testing.assert_array_equal(model.target_model(k).predict(X), model.predict(X)[:, k])

@@ -388,3 +388,19 @@ def test_a_thorough_selection_compares_candidates_after_more_rounds():
     late = np.where(np.arange(150) < 60, falling(0.5) + 0.01, 0.3)
     assert run([falling(0.5), late])[0] == 0
     assert run([falling(0.5), late], thorough=True)[0] == 1
+
+
+class MisleadingFolds(Scripted):
+    """A competitor whose loss on the first folds is lower than on all of them."""
+
+    def first_losses(self, n_folds):
+        """The first folds have a lower loss than all."""
+        return [loss - 0.2 for loss in self.losses]
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+def test_a_thorough_selection_compares_the_winner_with_the_default_on_all_folds(thorough):
+    default = Scripted(Candidate(BASE), list(falling(0.5)))
+    misleading = MisleadingFolds(Candidate(replace(BASE, max_depth=3)), list(falling(0.6)))
+    race = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 10, thorough=thorough)
+    assert race.run([default, misleading]) is (default if thorough else misleading)

@@ -13,6 +13,7 @@ from scboost_lab.default_methods import (
     FULL_SIZE,
     LONG,
     LOSSES,
+    MULTICLASS,
     OUTSIDE,
     QUANTILES,
     REGRESSION,
@@ -161,12 +162,14 @@ class StudyResults:
 
     def behind(self, ours: str, theirs: str) -> str:
         """List the sets on which the log-loss is higher than that of another method, with both values."""
-        found = self.means("log_loss", (ours, theirs), ALL)
-        higher = sorted(
-            (name for name in ALL if found[ours][name] > found[theirs][name]),
-            key=lambda name: found[theirs][name] - found[ours][name],
-        )
-        return ", ".join(f"{name} ({found[ours][name]:.4f} against {found[theirs][name]:.4f})" for name in higher)
+        found = [
+            (name, mean[ours][name], mean[theirs][name])
+            for sets in (ALL, MULTICLASS)
+            for mean in [self.means("log_loss", (ours, theirs), sets)]
+            for name in sets
+        ]
+        higher = sorted((one for one in found if one[1] > one[2]), key=lambda one: one[2] - one[1])
+        return ", ".join(f"{name} ({own:.4f} against {other:.4f})" for name, own, other in higher)
 
     def longer(self) -> dict[str, float]:
         """Return, by set, the log-loss of 1,000 rounds minus that of the selected number of rounds."""

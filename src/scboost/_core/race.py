@@ -100,7 +100,7 @@ class Race(Generic[_T]):
     n_folds : int
         Number of folds.
     thorough : bool, default=False
-        Whether candidates are compared after more rounds.
+        Whether candidates are compared after more rounds, and the winner with the default on all folds.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Race(Generic[_T]):
     ) -> None:
         self._stopping, self._n_rounds = stopping, n_rounds
         self._in_standard_errors, self._n_first = in_standard_errors, first_folds(n_folds)
-        self._rungs = _LONG_RUNGS if thorough or n_folds == 1 else _RUNGS
+        self._thorough, self._rungs = thorough, _LONG_RUNGS if thorough or n_folds == 1 else _RUNGS
 
     def run(self, competitors: Sequence[_T]) -> _T:
         """Return the best competitor, grown to the end.
@@ -127,6 +127,8 @@ class Race(Generic[_T]):
         left = self._with_better_splits(competitors)
         winner = self._best([one for one in left if not one.candidate.margin], self._rungs)
         winner.advance(self._n_rounds, self._stopping)
+        if self._thorough:
+            winner = self._best_of_default_and(winner, competitors)
         slow = [one for one in left if one.candidate.margin]
         if slow and self._is_better(challenger := self._best(slow, _MARGIN_RUNGS), winner):
             winner = challenger
@@ -134,7 +136,7 @@ class Race(Generic[_T]):
 
     def _with_better_splits(self, competitors: Sequence[_T]) -> list[_T]:
         """Return the competitors with the better kind of categorical splits, compared with all else as by default."""
-        default = next(one for one in competitors if not one.candidate.margin)
+        default = _default(competitors)
         options = replace(default.candidate.options, subset_splits=True)
         trial = next((one for one in competitors if one.candidate == replace(default.candidate, options=options)), None)
         if trial is None or trial is default:
@@ -144,6 +146,12 @@ class Race(Generic[_T]):
             one.advance(n, self._stopping, self._n_first)
         is_better = _lowest(trial, self._n_first, n) < _lowest(default, self._n_first, n)
         return [one for one in competitors if one.candidate.options.subset_splits == is_better]
+
+    def _best_of_default_and(self, winner: _T, competitors: Sequence[_T]) -> _T:
+        """Return the better one on all folds: the first folds may have misled, and the default is grown already."""
+        default = _default(competitors)
+        default.advance(self._n_rounds, self._stopping)
+        return default if _lowest(default) < _lowest(winner) else winner
 
     def _best(self, competitors: list[_T], rungs: Sequence[tuple[int, float, int]]) -> _T:
         """Return the best competitor."""
@@ -170,6 +178,11 @@ class Race(Generic[_T]):
         if _lowest(one) >= _lowest(other) or before is None or after is None:
             return False
         return self._in_standard_errors(before - after) > one.candidate.margin
+
+
+def _default(competitors: Sequence[_T]) -> _T:
+    """Return the competitor with the default options: the first one without a margin."""
+    return next(one for one in competitors if not one.candidate.margin)
 
 
 def _lowest(one: Competitor, n_folds: int | None = None, n_rounds: int | None = None) -> float:

@@ -55,7 +55,9 @@ class Ensemble(ABC):
     def weights(self) -> FloatArray:
         """Weight of each learner, of shape (rounds, K)."""
         if self._new_weights:
-            added = [np.broadcast_to(weight, self.n_outputs) for weight in self._new_weights]
+            added = np.empty((len(self._new_weights), self.n_outputs))
+            for row, weight in zip(added, self._new_weights, strict=True):
+                row[:] = weight
             self._weights, self._new_weights = np.concatenate([self._weights, added]), []
         return self._weights
 

@@ -69,7 +69,8 @@ PARAMETERS = """\
         - "one_output_per_tree": every output has a tree of its own.
         - "multi_output_tree": the trees of a round have one structure, chosen for all outputs together, and leaf values
           of their own. Rounds are cheaper, the more so the more outputs, and outputs that depend on the same splits
-          learn from each other. Needs ``engine="native"``, and neither ``monotone_constraints`` nor ``estimator``.
+          learn from each other. Needs ``engine="native"``, and neither ``monotone_constraints`` nor ``estimator``. With
+          more than four classes, ``reg_lambda`` is multiplied by 4 divided by their number: Hessians are smaller.
 
         "auto" is "one_output_per_tree" if the number of rounds is small and given. If rounds are selected by
         cross-validation with the native engine, it is "multi_output_tree" for more than four classes, and for several
