@@ -47,6 +47,18 @@ def test_every_version_with_defaults_has_golden_files():
         assert all((release.GOLDEN / f"release-{version}-{name}").is_file() for name in expected)
 
 
+def test_golden_files_grown_by_xgboost_are_refused(tmp_path, monkeypatch):
+    pytest.importorskip("xgboost")
+    model = SCBoostRegressor(n_estimators=2, engine="xgboost").fit([[0.0], [1.0]] * 20, [0.0, 1.0] * 20)
+    model.save_model(tmp_path / "release-9.9-one.json")
+    (tmp_path / "release-9.9.json").write_text('{"one.json": {}}')
+    monkeypatch.setattr(release, "GOLDEN", tmp_path)
+    with pytest.raises(SystemExit, match=r"release-9.9-one.json has trees of engine 'xgboost' instead of 'native'"):
+        release.check_golden("release-9.9")
+    with pytest.raises(SystemExit, match="golden files of this release are missing"):
+        release.check_golden("release-9.8")
+
+
 def test_versions_agree_and_the_changelog_has_a_section():
     assert scboost.__version__ in release.check_versions()
 

@@ -75,7 +75,7 @@ def defaults_now() -> dict[str, dict[str, Any]]:
 
 
 def prepare(version: str) -> None:
-    """Set the version, freeze the defaults and write the golden files."""
+    """Set the version, freeze the defaults and write the golden files with the kernels of these sources."""
     if not re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|rc\d+)?", version):
         raise SystemExit(f"version must look like 0.2.0, got {version!r}")
     for path, pattern in VERSION_FILES.items():
@@ -86,6 +86,7 @@ def prepare(version: str) -> None:
     frozen = json.loads(FROZEN.read_text(encoding="utf-8")) if FROZEN.exists() else {}
     frozen[minor(version)] = defaults_now()
     FROZEN.write_text(json.dumps(frozen, indent=1) + "\n", encoding="utf-8")
+    run([sys.executable, str(ROOT / "tools" / "native.py"), "build"])  # without them, XGBoost would grow the trees
     run([sys.executable, str(GOLDEN / "make.py"), f"release-{minor(version)}"])
     print(f"prepared {version}: write its date into CHANGELOG.md, commit, then `make release-check`")
 
@@ -119,9 +120,24 @@ def check_versions() -> str:
             raise SystemExit(f"CHANGELOG.md: '## {base}' must end in the date of the release, (YYYY-MM-DD)")
         if json.loads(FROZEN.read_text(encoding="utf-8")).get(minor(version)) != json.loads(json.dumps(defaults_now())):
             raise SystemExit("the frozen defaults are not those of the sources: run tools/release.py prepare")
-    if not (GOLDEN / f"release-{minor(version)}.json").exists():
-        raise SystemExit("the golden files of this release are missing: run tools/release.py prepare")
+    check_golden(f"release-{minor(version)}")
     return f"version {version}, changelog, citation, defaults, golden files"
+
+
+def check_golden(prefix: str) -> None:
+    """Check that the golden files of a release exist and have trees of the native engine, as those of most users."""
+    import scboost
+
+    index = GOLDEN / f"{prefix}.json"
+    names = json.loads(index.read_text(encoding="utf-8")) if index.exists() else []
+    if not names:
+        raise SystemExit("the golden files of this release are missing: run tools/release.py prepare")
+    for name in names:
+        engine = scboost.load_model(GOLDEN / f"{prefix}-{name}").engine_
+        if engine != "native":
+            raise SystemExit(
+                f"{prefix}-{name} has trees of engine {engine!r} instead of 'native': run tools/release.py prepare"
+            )
 
 
 def export(folder: Path) -> Path:
@@ -252,6 +268,7 @@ def check_artifacts(sdist: Path, wheel: Path, folder: Path) -> list[str]:
     for path in (sdist, wheel):
         shutil.copy2(path, target)
     python = folder / "small" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    run([str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools", "pip"])  # not among the dependencies
     sbom = target / "sbom.cdx.json"
     run([sys.executable, "-m", "cyclonedx_py", "environment", str(python), "-o", str(sbom), "--output-reproducible"])
     components = json.loads(sbom.read_text(encoding="utf-8"))["components"]

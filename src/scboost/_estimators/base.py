@@ -179,7 +179,7 @@ class SCBoost(CallbackSupportMixin, BaseEstimator, FitMixin):
             Class labels, or target values for regression. Several columns are several targets of one model: numbers
             (squared error only), or for a classifier labels with the values 0 and 1. Each round grows one tree per
             target (see ``multi_strategy``); the number of rounds is selected on the mean loss over the targets, which
-            are standardized. NaN is a missing target and does not affect its output; every sample needs at least one.
+            are standardized. NaN is a missing target, left out of the loss; every sample needs at least one target.
         sample_weight : array-like of shape (n_samples,), optional
             Sample weights. Weight 0 is equivalent to leaving the sample out, an integer weight to repeating it. The
             scale of the weights matters only relative to ``reg_lambda``, ``reg_alpha``, ``min_split_loss`` and

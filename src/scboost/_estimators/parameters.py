@@ -45,8 +45,9 @@ PARAMETERS = """\
         Maximum depth of a tree; None means no limit other than ``max_leaves``. "auto" is 6 for classification; for
         regression None, or 6 if trees do not grow leaf-wise. If rounds are selected by cross-validation, shallower
         trees (down to depth 2, up to 20,000 samples) and, with ``tree_shape="auto"``, larger ones (depth 10 or 12, or
-        up to 255 leaves: the more samples, the larger) compete with it. The value used is ``max_depth_``. Lower it to
-        reduce overfitting.
+        up to 255 leaves: the more samples, the larger) compete with it. For several targets whose
+        trees share, or may share, their splits (``multi_strategy``), "auto" is 4, and 6 and 8 compete with it above
+        2,000 samples. The value used is ``max_depth_``. Lower it to reduce overfitting.
     max_leaves : int, None or "auto", default=<max_leaves>
         Maximum number of leaves of a tree; None means no limit. "auto" is 31 for leaf-wise trees, and no limit for
         others. If a number is given, trees grow leaf-wise unless ``tree_shape`` is given, too.
@@ -61,20 +62,24 @@ PARAMETERS = """\
 
         "symmetric" and "alternating" need ``engine="native"``. "auto" is leaf-wise with ``max_leaves``, else
         depth-wise; if rounds are selected by cross-validation with the native engine and ``max_leaves`` is not a
-        number, all shapes compete from 2,000 samples on. The value used is ``tree_shape_``.
+        number, all shapes compete from 2,000 samples on. Trees that share, or may share, their splits
+        (``multi_strategy``) are by default symmetric for several targets and alternating otherwise. The value used is
+        ``tree_shape_``.
     multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
-        How a round serves several outputs: the targets of a regression with several columns, or more than two classes.
-        With one output it has no effect.
+        Whether the trees of a round share their splits if there are several outputs: several targets or labels, more
+        than two classes, several quantiles, or the parameters of a distribution. No effect with one output.
 
-        - "one_output_per_tree": every output has a tree of its own.
-        - "multi_output_tree": the trees of a round have one structure, chosen for all outputs together, and leaf values
-          of their own. Rounds are cheaper, the more so the more outputs, and outputs that depend on the same splits
-          learn from each other. Needs ``engine="native"``, and neither ``monotone_constraints`` nor ``estimator``. With
-          more than four classes, ``reg_lambda`` is multiplied by 4 divided by their number: Hessians are smaller.
+        - "one_output_per_tree": each output has a tree with splits of its own.
+        - "multi_output_tree": the trees of a round have the same splits, chosen for all outputs together, and leaf
+          values of their own. Rounds are cheaper, especially with many outputs, and outputs that depend on the same
+          features in a similar way learn from each other. Requires ``engine="native"``; not available with
+          ``monotone_constraints`` or ``estimator``. With more than four classes, whose Hessians are smaller,
+          ``reg_lambda`` is multiplied by 4 / n_classes.
 
-        "auto" is "one_output_per_tree" if the number of rounds is small and given. If rounds are selected by
-        cross-validation with the native engine, it is "multi_output_tree" for more than four classes, and for several
-        targets whichever has the lower validation loss. The value used is ``multi_strategy_``.
+        "auto" is "one_output_per_tree", with two exceptions if ``n_estimators="auto"``, ``preset`` is not "fast" and
+        the engine is native: it is "multi_output_tree" for more than four classes; for several targets or labels it is
+        selected by cross-validation, or "multi_output_tree" if a validation set stops the fit. The value used is
+        ``multi_strategy_``.
     max_trees : int or None, default=None
         If given, the fitted model is compressed into at most this many trees (for each class, if there are more than
         two), as by :func:`scboost.compress`. ``training_log_`` then holds the divergence from the full model by number
@@ -212,7 +217,7 @@ ATTRIBUTES = """\
     tree_shape_ : {"depth-wise", "leaf-wise", "symmetric", "alternating"}
         How the trees grew. Not with ``estimator``, nor for a compressed model.
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
-        Whether the trees of a round have one structure. Not with ``estimator``, nor for a compressed model.
+        Whether the trees of a round share their splits. Not with ``estimator``, nor for a compressed model.
     engine_ : {"native", "xgboost"} or None
         Engine that grew the trees. None with ``estimator``, and for models of earlier versions.
     best_iteration_ : int
