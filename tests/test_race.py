@@ -121,6 +121,15 @@ def test_a_single_fold_decides_later():
     assert [len(one.losses) for one in runs] == [150, 75]
 
 
+@pytest.mark.parametrize("n_folds", [1, 5])
+def test_on_a_single_fold_candidates_have_time_to_catch_up(n_folds):
+    late = np.concatenate([np.linspace(1, 0.95, 30), np.linspace(0.94, 0.2, 120)])
+    curves = [falling(0.5), falling(0.55), late]
+    runs = [Scripted(Candidate(replace(BASE, max_depth=i)), list(curve)) for i, curve in enumerate(curves)]
+    best = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, n_folds).run(runs)
+    assert runs.index(best) == (2 if n_folds == 1 else 0)
+
+
 def test_competitors_may_have_rounds_already():
     started = Scripted(Candidate(BASE), list(falling(0.5)))
     started.advance(50, EarlyStopping(30, 0.0))

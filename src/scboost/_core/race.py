@@ -23,8 +23,10 @@ FIRST_ROUNDS = 50
 """Rounds after which features are selected and the last two candidates are compared."""
 # Rounds after which candidates are compared, on which share of the first folds, and how many of them go on.
 _RUNGS = ((12, 0.5, 3), (30, 0.5, 2), (FIRST_ROUNDS, 1.0, 1))
-# The same where one fold decides, whose model takes a small share of the time, and for a thorough selection.
-_LONG_RUNGS = ((12, 1.0, 3), (30, 1.0, 2), (75, 1.0, 1))
+# The same for a thorough selection; and where one fold decides, because samples are many: large trees are ahead for
+# longer, and models of one fold take a small share of the time.
+_THOROUGH_RUNGS = ((12, 1.0, 3), (30, 1.0, 2), (75, 1.0, 1))
+_RUNGS_OF_ONE_FOLD = ((12, 1.0, 3), (75, 1.0, 1))
 # The same for candidates with a margin, shallow trees: they learn slowly at first, so that they compete with each
 # other, not with deep trees. The best of them is grown until it cannot catch up with deep trees any more.
 _MARGIN_RUNGS = ((30, 1.0, 1),)
@@ -114,7 +116,8 @@ class Race(Generic[_T]):
     ) -> None:
         self._stopping, self._n_rounds = stopping, n_rounds
         self._in_standard_errors, self._n_first = in_standard_errors, first_folds(n_folds)
-        self._thorough, self._rungs = thorough, _LONG_RUNGS if thorough or n_folds == 1 else _RUNGS
+        self._thorough = thorough
+        self._rungs = _RUNGS_OF_ONE_FOLD if n_folds == 1 else _THOROUGH_RUNGS if thorough else _RUNGS
 
     def run(self, competitors: Sequence[_T]) -> _T:
         """Return the best competitor, grown to the end.
