@@ -159,9 +159,9 @@ def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | Non
         return asked
     if fitted is None or fitted.has_other_learners:
         return None
-    without = replace(fitted, baseline={})  # the baseline of a survival model is kept as it is
-    size = file_size(without)
-    return max(size // _TEACHER_SHARE, _LEAST_BYTES) + file_size(fitted) - size
+    size = file_size(replace(fitted, baseline={}))
+    kept = file_size(fitted) - size if fitted.baseline else 0  # the baseline of a survival model is kept as it is
+    return max(size // _TEACHER_SHARE, _LEAST_BYTES) + kept
 
 
 @dataclass(frozen=True)

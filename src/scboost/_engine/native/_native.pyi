@@ -232,10 +232,13 @@ def add_leaf_values(
 def sum_by_leaf(
     leaf: npt.NDArray[np.unsignedinteger], u: npt.NDArray[np.float64], out: npt.NDArray[np.float64]
 ) -> None: ...
-def sum_by_pair(
+def move_and_sum(
     leaf: npt.NDArray[np.unsignedinteger],
+    change: npt.NDArray[np.float64],
+    residual: npt.NDArray[np.float64],
+    hessian: npt.NDArray[np.float64],
     other: npt.NDArray[np.unsignedinteger],
-    weight: npt.NDArray[np.float64],
+    moved: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
 ) -> None: ...
 def lambdarank(
