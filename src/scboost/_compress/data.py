@@ -150,7 +150,7 @@ def ask_teacher(
         more = [] if drawn is None else [drawn]
         X = np.concatenate([values, *(part.matrix for part in more)])
         target = np.concatenate([scores, *(teacher.scores(part) for part in more)], axis=1)
-        problems.append(Problem(X.astype(np.float32), target, len(values)))
+        problems.append(Problem(X.astype(np.float32), target, len(values), teacher.features))
     fitting, validation = problems
     unit = _unit(fitting.target, teacher.family)
     for problem in problems:

@@ -122,7 +122,7 @@ def grow(
     fit : JointFit
         The last joint fit, which can go on with another ridge.
     """
-    grower = EngineGrower(problem.X, categorical, len(problem.target), settings, n_threads, problem.n_real)
+    grower = EngineGrower(problem, categorical, settings, n_threads)
     growth = Growth(problem, family, settings.ridge, grower)
     growth.grow(settings.n_rounds)
     return growth.student(), growth.fit
@@ -150,7 +150,7 @@ def grow_selected(
     student : Student
     fit : JointFit
     """
-    grower = EngineGrower(problem.X, categorical, len(problem.target), settings, n_threads, problem.n_real)
+    grower = EngineGrower(problem, categorical, settings, n_threads)
     small = Growth(problem, family, settings.ridge, grower)
     large = Growth(problem, family, _LARGE_RIDGE, grower)
     if family.of_classes:

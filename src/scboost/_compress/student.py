@@ -9,7 +9,7 @@ import numpy as np
 from scboost._compress.families import Family
 from scboost._compress.leaves import Leaves
 from scboost._compress.trees import apply_trees
-from scboost._compress.types import Float32, Float64
+from scboost._compress.types import Float32, Float64, Indices
 from scboost._model.document import Tree
 
 
@@ -24,11 +24,14 @@ class Problem:
         The teacher's raw scores, in units of `scale`.
     n_real : int
         How many of the samples, the first ones, are real; 0 if they are not told apart.
+    features : ndarray of int, optional
+        Features that trees may split on; all by default.
     """
 
     X: Float32
     target: Float64
     n_real: int = 0
+    features: Indices | None = None
 
     def weight(self, family: Family) -> Float64:
         """Return sample weights that make the mean Hessian 1 at most, of shape (n,)."""

@@ -8,9 +8,12 @@ namespace scb {
 namespace {
 
 constexpr std::uint32_t kDefaultLeft = 1u << 31, kCategorical = 1u << 30, kFeature = kCategorical - 1;
-constexpr std::size_t kRows = 64;  // samples of a block, which stay in cache while all trees look at them
+// Samples of a block, which stay in cache while all trees look at them. Trees that are stored as full ones take memory,
+// so that a block should be large; threads share few samples in smaller blocks.
+constexpr std::size_t kRows = 256, kSharedRows = 64, kManyRows = 8192;
 constexpr int kLanes = 8;          // paths that are followed at the same time
-constexpr std::uint32_t kFull = 8; // depth up to which trees are stored as full ones
+constexpr std::uint32_t kFull = 8, kFullIfDense = 10;  // depth up to which trees are stored as full ones
+constexpr std::size_t kDense = 8;  // those of the larger depth if one in so many places has a leaf of its own
 constexpr float kMostCategories = 16777216.0f;  // beyond, XGBoost takes a category for an unknown one
 
 bool any_missing(const float* values, std::size_t count) {
@@ -86,7 +89,8 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
     roots_.push_back(root);
     depths_.push_back(deepest);
     deepest_ = std::max(deepest_, deepest);
-    const bool full = numeric && deepest <= kFull;
+    const bool dense = (std::size_t{1} << std::min(deepest, 30u)) <= kDense * (order.size() + 1) / 2;
+    const bool full = numeric && (deepest <= kFull || (deepest <= kFullIfDense && dense));
     first_step_.push_back(full ? static_cast<std::int64_t>(steps_.size()) : -1);
     first_leaf_.push_back(full ? static_cast<std::int64_t>(leaves_.size()) : -1);
     if (full) {
@@ -117,8 +121,9 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
 template <class Visit>
 void Forest::for_blocks(const Samples& X, Pool* pool, const Visit& visit) const {
   const std::size_t n = X.matrix.n, d = X.matrix.d;
-  run(pool, (n + kRows - 1) / kRows, [&](std::size_t block) {
-    const std::size_t first = block * kRows, count = std::min(n, first + kRows) - first;
+  const std::size_t size = pool == nullptr || n >= kManyRows ? kRows : kSharedRows;
+  run(pool, (n + size - 1) / size, [&](std::size_t block) {
+    const std::size_t first = block * size, count = std::min(n, first + size) - first;
     if (X.matrix.dense != nullptr) {
       visit(first, count, X.matrix.dense + first * d);
       return;
