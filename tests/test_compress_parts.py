@@ -20,6 +20,7 @@ import scboost
 from scboost._compress import growth
 from scboost._compress.backfitting import backfit
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
+from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
 from scboost._compress.grower import EngineGrower, Settings
 from scboost._compress.growth import grow, grow_selected
@@ -95,7 +96,7 @@ def joint_fit(link, rng, n=300, n_rounds=3, ridge=2.0):
 
 def test_joint_fit_of_squared_error_is_ridge_regression(rng):
     fit = joint_fit("identity", rng)
-    fit.refit(1, 400)
+    fit.refit(1e-10, 1)
     Z = np.concatenate([np.eye(6)[leaf] for leaf in fit.leaves.index], axis=1)
     for k in range(2):
         columns = np.concatenate([np.arange(6) + 6 * i for i in range(k, 6, 2)])
@@ -108,7 +109,7 @@ def test_joint_fit_of_squared_error_is_ridge_regression(rng):
 @pytest.mark.parametrize("link", FAMILIES)
 def test_residual_of_the_joint_fit_is_orthogonal_to_all_leaves(link, rng):
     fit = joint_fit(link, rng)
-    fit.refit(200, 20, 0.0)
+    fit.refit(1e-8, 50)
     assert fit.violation() < 1e-6
     residual, _ = fit.gradient_hessian()
     assert np.allclose(fit.leaves.sums(residual), fit.ridge * fit.leaf_values, atol=1e-6)
@@ -117,7 +118,7 @@ def test_residual_of_the_joint_fit_is_orthogonal_to_all_leaves(link, rng):
 @pytest.mark.parametrize("link", FAMILIES)
 def test_the_joint_fit_is_a_minimum(link, rng):
     fit = joint_fit(link, rng)
-    fit.refit(200, 20, 0.0)
+    fit.refit(1e-8, 50)
     best, values = fit.objective(), fit.leaf_values
     for _ in range(20):
         fit.leaf_values = values + 0.01 * rng.standard_normal(len(values))
@@ -125,10 +126,28 @@ def test_the_joint_fit_is_a_minimum(link, rng):
         assert fit.objective() >= best
 
 
+@pytest.mark.parametrize("max_leaves", [100, 20])
+def test_factor_solves_the_normal_equations_of_all_leaves_that_it_couples(max_leaves, rng):
+    n, sizes = 200, [5, 7, 4, 6]
+    weight = rng.random(n)
+    factor = LeafFactor(weight, 0.5, max_leaves)
+    blocks = []
+    for size in sizes:
+        leaf = rng.integers(0, size, n)
+        factor.add(leaf, size)
+        blocks.append(np.eye(size)[leaf])
+    Z = np.concatenate(blocks, axis=1)
+    normal = Z.T @ (weight[:, None] * Z) + 0.5 * np.eye(22)
+    if max_leaves == 20:  # the last tree is alone
+        normal[16:, :16] = normal[:16, 16:] = 0
+    right = rng.standard_normal(22)
+    assert np.allclose(normal @ factor.solve(right), right)
+
+
 def test_a_sweep_fits_each_tree_to_what_the_others_leave(rng):
-    fit, one = joint_fit("identity", rng), joint_fit("identity", rng)
+    one = joint_fit("identity", rng)
     fit = JointFit(one.leaves, one.family, one.target, one.weight, one.intercept, one.ridge)
-    fit.advance()
+    fit.sweep()
     for k in range(2):
         for i in (4 + k, 2 + k, k):
             residual = one.gradient_hessian()[0][k] + one.weight * one.leaf_values[6 * i :][one.leaves.index[i]]
@@ -174,7 +193,7 @@ def test_the_large_ridge_of_growth_is_taken_if_it_is_significantly_better_after_
             student, other = grow(fitting, none, family, replace(settings, ridge=ridge))
             if ridge != settings.ridge:
                 other.ridge = settings.ridge
-                other.advance(growth._SWEEPS)
+                other.sweep(growth._SELECTING_SWEEPS)
                 student.history[-1] = other.leaf_values
             values.append(family.divergence(student.scores(validation.X), validation.target))
         gain = values[0] - values[1]
@@ -227,7 +246,7 @@ def test_backfitting_does_not_raise_the_divergence_on_validation_samples(link, r
     assert max(new_fit.leaves.sizes) <= 6
     assert new_trees is trees or divergence_of(new_trees, new_fit, validation) < before
     assert divergence_of(trees, fit, validation) == before  # what was given is as it was
-    new_fit.refit(200, 20, 0.0)
+    new_fit.refit(1e-8, 50)
     assert new_fit.violation() < 1e-6
 
 
@@ -265,7 +284,7 @@ def test_backfitted_growth_is_better_on_validation_samples_and_keeps_smaller_mod
 @pytest.mark.parametrize("link", FAMILIES)
 def test_a_replaced_tree_leaves_a_fit_like_one_that_started_with_it(link, rng):
     fit = joint_fit(link, rng)
-    fit.refit(200, 20, 0.0)
+    fit.refit(1e-8, 50)
     values, K = fit.leaf_values.copy(), N_OUTPUTS[link]
     leaf = rng.integers(0, 4, 300)
     other = fit.without_values([K])
@@ -280,7 +299,7 @@ def test_a_replaced_tree_leaves_a_fit_like_one_that_started_with_it(link, rng):
         leaves.add(*part)
     fresh = JointFit(leaves, fit.family, fit.target, fit.weight, fit.intercept, fit.ridge)
     for one in (other, fresh):
-        one.refit(200, 20, 0.0)
+        one.refit(1e-8, 50)
     assert np.allclose(other.leaf_values, fresh.leaf_values, atol=1e-6)
 
 
@@ -540,6 +559,32 @@ def test_certificate_text_states_its_bounds():
     assert "root mean squared difference on samples like these is at most 0.142" in str(
         certify(None, np.full(10, 0.01), None, 0.9, (0.01, 0.0))
     )
+
+
+def test_a_factor_in_single_precision_is_close_enough_for_a_preconditioner(rng):
+    n = 5000
+    exact, single = (LeafFactor(np.full(n, 0.2), 3.0, dtype=dtype) for dtype in (np.float64, np.float32))
+    for size in (60, 40, 50):
+        leaf = rng.integers(0, size, n)
+        exact.add(leaf, size)
+        single.add(leaf, size)
+    right = rng.standard_normal(150)
+    assert np.allclose(single.solve(right), exact.solve(right), rtol=1e-3, atol=1e-4)
+
+
+def test_a_matrix_without_a_cholesky_factor_gets_that_of_the_nearest_one(rng):
+    Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    matrix = Q * [3.0, 2.0, 1.0, 1e-9, -1e-9] @ Q.T
+    factor = cholesky_above(matrix, 0.5)
+    assert np.allclose(factor, np.tril(factor))
+    assert np.allclose(factor @ factor.T, Q * [3.0, 2.0, 1.0, 0.5, 0.5] @ Q.T)
+
+
+def test_one_advance_of_the_squared_error_is_the_joint_fit(rng):
+    one, other = (joint_fit("identity", np.random.default_rng(1)) for _ in range(2))
+    one.advance()
+    other.refit(1e-10, 1)
+    assert np.allclose(one.leaf_values, other.leaf_values, rtol=1e-3, atol=1e-4)
 
 
 def test_both_ways_to_find_leaves_agree(rng, monkeypatch):

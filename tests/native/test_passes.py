@@ -198,7 +198,8 @@ def test_products_with_leaf_indicators(n_leaves, monkeypatch):
         moved = np.ones(N)
         sums = products.move_and_sum(leaf, values, u, hessian, other, 5, moved)
         back = products.move_and_sum(other, values[:5], u, hessian, leaf, n_leaves, moved)
-        return scores, products.sum_by_leaf(leaf, u, n_leaves), sums, back, moved
+        pairs = products.sum_by_pair(leaf, other, u, (n_leaves, 5)), products.sum_by_pair(other, leaf, u, (5, n_leaves))
+        return scores, products.sum_by_leaf(leaf, u, n_leaves), *pairs, sums, back, moved
 
     compiled = found()
     monkeypatch.setattr(products, "is_available", lambda: False)
@@ -214,6 +215,8 @@ def test_leaves_beyond_the_table_are_refused():
         _native.sum_by_leaf(leaf, np.ones(2), np.empty(3))
     with pytest.raises(ValueError, match="differ in length"):
         _native.add_leaf_values(leaf, np.ones(3), np.empty(2))
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.sum_by_pair(leaf, leaf, np.ones(2), np.empty((4, 3)))
     with pytest.raises(ValueError, match="differ in length"):
         _native.move_and_sum(leaf, np.ones(3), *np.ones((2, 2)), leaf, np.ones(2), np.empty(4))
     with pytest.raises(ValueError, match="differ in length"):

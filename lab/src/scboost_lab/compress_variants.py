@@ -129,7 +129,7 @@ def refit_on_labels(
         mean = teacher.copy()
         mean[0, :real] = (1 - a) * mean[0, :real] + a * y
         fit._mean = mean  # noqa: SLF001 - as above
-        fit.refit(3)
+        fit.refit(1e-2, 3)
         student.history[-1] = fit.leaf_values
         F = student.scores(validation.X)[0, : validation.n_real]
         candidates.append((float((np.logaddexp(0, F) - y_validation * F).mean()), fit.leaf_values))

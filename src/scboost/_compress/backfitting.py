@@ -14,7 +14,7 @@ from scboost._compress.types import Float64
 from scboost._model.document import Tree
 
 _PASSES = 2
-_SWEEPS = 4  # of the joint fit after a pass
+_TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after a pass
 
 
 def backfit(trees: list[Tree], fit: JointFit, grower: Grower, validation: Problem) -> tuple[list[Tree], JointFit]:
@@ -45,7 +45,7 @@ def backfit(trees: list[Tree], fit: JointFit, grower: Grower, validation: Proble
     for _ in range(_PASSES):
         rounds.reverse()
         trees, fit = grow_again(trees, fit, grower, rounds)
-        fit.advance(_SWEEPS)
+        fit.refit(_TOLERANCE, _STEPS)
         divergence = _divergence(trees, fit, validation)
         if divergence < lowest:
             best, lowest = (trees, fit), divergence

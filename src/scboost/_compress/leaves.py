@@ -13,10 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from scboost._compress.factor import LeafFactor
 from scboost._compress.families import Family
 from scboost._compress.products import add_values, leaf_index, move_and_sum, sum_by_leaf
 from scboost._compress.types import Float64, Indices, LeafIndex
 
+_MOST_ITERATIONS = 300
 _SMALLEST_STEP = 1e-3
 
 
@@ -83,10 +85,11 @@ class Leaves:
 class JointFit:
     """Minimises ``sum_i w_i D(f_i, b + Z_i v) + ridge |v|^2 / 2`` over the leaf values v of all trees.
 
-    Newton steps, each of which is found by block coordinate descent: sweeps over the trees, in which the leaves of a
-    tree, whose block of the normal equations is diagonal, are fitted to what all the other trees leave. A sweep is one
-    pass over the samples for each tree. At the minimum the weighted residual is orthogonal to every leaf up to the
-    ridge: ``Z' w (mean(f) - mean(F)) = ridge v``.
+    Newton steps, each of which solves its ridge regression by conjugate gradients. Their preconditioner is the exact
+    solution of the ridge regression in the metric of the teacher's Hessian, which the Newton steps differ little from;
+    for the squared error it is the solution itself. At the minimum the weighted residual is orthogonal to every leaf
+    up to the ridge: ``Z' w (mean(f) - mean(F)) = ridge v``. Cheaper and less exact are sweeps over the trees, in which
+    the leaves of a tree, whose block of the normal equations is diagonal, are fitted to what all other trees leave.
 
     Attributes
     ----------
@@ -114,6 +117,8 @@ class JointFit:
         self._least = float(
             self.weight @ (self.family.log_partition(self.target) - (self._mean * self.target).sum(axis=0))
         )
+        self._metric = self.weight * self.family.hessian(np.asarray(self._mean))
+        self.forget_factors()
         self.leaf_values: Float64 = np.zeros(sum(self.leaves.sizes))
         self.scores: Float64 = self.leaves.scores(self.leaf_values) + self.intercept[:, None]
         self._mean_of: Float64 | None = None
@@ -135,9 +140,7 @@ class JointFit:
         for i in trees:
             add_values(self.leaves.index[i], -values[parts[i]], scores[self.leaves.outputs[i]])
             values[parts[i]] = 0.0
-        other = copy(self)
-        other.leaves, other.leaf_values, other.scores = self.leaves.first(len(parts)), values, scores
-        return other
+        return self._copy(self.leaves.first(len(parts)), values, scores)
 
     def replace_tree(self, i: int, leaf: Indices | LeafIndex, n_leaves: int) -> None:
         """Put another tree in the place of tree i, whose leaf values must be 0; those of the new one are 0 too."""
@@ -146,6 +149,12 @@ class JointFit:
         self.leaf_values = np.concatenate(
             [self.leaf_values[: part.start], np.zeros(n_leaves), self.leaf_values[part.stop :]]
         )
+        self.forget_factors()
+
+    def forget_factors(self) -> None:
+        """Make the Cholesky factors again at the next joint fit, because other trees than the newest have changed."""
+        self._factors: list[LeafFactor] = []
+        self._n_factored = 0
 
     def fit_trees(self, trees: Sequence[int]) -> None:
         """Set the leaf values of trees of different outputs, which are 0, by a Newton step: a single pass."""
@@ -167,40 +176,66 @@ class JointFit:
         """Return what is minimised."""
         return self.divergence() + float(self.ridge * (self.leaf_values @ self.leaf_values) / 2)
 
-    def advance(self, n_sweeps: int = 1, before: float | None = None) -> float:
-        """Take one Newton step, found approximately; return the objective.
+    def advance(self) -> float:
+        """Take one step in the metric of the teacher's Hessian, the first iteration of :meth:`refit`."""
+        return self._go(self._precondition(self._slope()), self.objective())
+
+    def refit(self, tolerance: float, max_steps: int) -> None:
+        """Take Newton steps until the relative decrease of the objective is below tolerance squared.
+
+        Parameters
+        ----------
+        tolerance : float
+            Also of the conjugate gradients, relative to the gradient before the step.
+        max_steps : int
+            Newton steps at most; a Gaussian family needs one.
+        """
+        before = self.objective()
+        for _ in range(1 if self.family.link == "identity" else max_steps):
+            after = self._go(self._solve(self._slope(), tolerance), before)
+            if before - after <= tolerance**2 * abs(before):
+                break
+            before = after
+
+    def sweep(self, n_sweeps: int = 1) -> float:
+        """Take one Newton step that block coordinate descent finds, one pass over the samples for each tree and sweep.
 
         Parameters
         ----------
         n_sweeps : int
-            Sweeps over the trees. The first one goes from the newest tree to the oldest one, the next one back.
-        before : float, optional
-            The objective now, if it is known.
-        """
-        residual, hessian = self.gradient_hessian()
-        return self._move(*self._step(residual, hessian, n_sweeps), self.objective() if before is None else before)
+            The first one goes from the newest tree to the oldest one, the next one back.
 
-    def refit(self, max_steps: int, n_sweeps: int = 4, tolerance: float = 1e-4) -> None:
-        """Take Newton steps until the relative decrease of the objective is below the tolerance."""
-        before = self.objective()
-        for _ in range(max_steps):
-            after = self.advance(n_sweeps, before)
-            if before - after <= tolerance * abs(before):
-                break
-            before = after
+        Returns
+        -------
+        float
+            The objective.
+        """
+        return self._move(*self._step(*self.gradient_hessian(), n_sweeps), self.objective())
 
     def violation(self) -> float:
         """Return the largest ``|Z'r - ridge v|``, relative to the largest leaf sum of ``|r|``: 0 if orthogonal."""
         residual, _ = self.gradient_hessian()
         scale = self.leaves.sums(np.abs(residual)).max()
-        slope = self.leaves.sums(residual) - self.ridge * self.leaf_values
-        return float(np.abs(slope).max() / scale) if scale > 0 else 0.0
+        return float(np.abs(self._slope()).max() / scale) if scale > 0 else 0.0
+
+    def _slope(self) -> Float64:
+        """Return the negative gradient of the objective: 0 if the residual is orthogonal to all leaves."""
+        return self.leaves.sums(self.weight * (self._mean - self._student_mean())) - self.ridge * self.leaf_values
+
+    def _copy(self, leaves: Leaves, values: Float64, scores: Float64) -> JointFit:
+        other = copy(self)
+        other.leaves, other.leaf_values, other.scores = leaves, values, scores
+        other.forget_factors()
+        return other
 
     def _student_mean(self) -> Float64:
         """Return mean(F) at the scores, which is computed once as long as they stay the same array."""
         if self._mean_of is not self.scores:
             self._mean_of, self._mean_there = self.scores, self.family.mean(self.scores)
         return self._mean_there
+
+    def _go(self, direction: Float64, before: float) -> float:
+        return self._move(direction, self.leaves.scores(direction), before)
 
     def _step(self, residual: Float64, hessian: Float64, n_sweeps: int) -> tuple[Float64, Float64]:
         """Return what sweeps with this Hessian add to the leaf values, and to the scores; outputs are independent."""
@@ -233,6 +268,50 @@ class JointFit:
             step /= 2
         self.leaf_values, self.scores = values, scores
         return before
+
+    def _precondition(self, right: Float64) -> Float64:
+        """Solve the ridge regression in the metric of the teacher's Hessian, output by output."""
+        self._extend_factors()
+        parts = self.leaves.slices()
+        x = np.empty_like(right)
+        for k, factor in enumerate(self._factors):
+            rows = [part for part, output in zip(parts, self.leaves.outputs, strict=True) if output == k]
+            found = factor.solve(np.concatenate([right[part] for part in rows]))
+            for part, values in zip(
+                rows, np.split(found, np.cumsum([p.stop - p.start for p in rows])[:-1]), strict=True
+            ):
+                x[part] = values
+        return x
+
+    def _extend_factors(self) -> None:
+        """Add the trees that came since the last joint fit to the Cholesky factors."""
+        if not self._factors:
+            self._factors = [LeafFactor(c, self.ridge, dtype=np.float32) for c in self._metric]
+        leaves, start = self.leaves, self._n_factored
+        for leaf, size, k in zip(leaves.index[start:], leaves.sizes[start:], leaves.outputs[start:], strict=True):
+            self._factors[k].add(leaf, size)
+        self._n_factored = len(leaves.index)
+
+    def _solve(self, right: Float64, tolerance: float) -> Float64:
+        """Solve ``(Z' H Z + ridge) x = right``, H the Hessian at the scores, by preconditioned conjugate gradients."""
+        mean = self._student_mean()
+        x = np.zeros_like(right)
+        r = right.copy()
+        z = self._precondition(r)
+        p = z.copy()
+        rz = start = float(r @ z)
+        for _ in range(_MOST_ITERATIONS):
+            if rz <= tolerance**2 * start or rz == 0:
+                break
+            curved = self.weight * self.family.curve(mean, self.leaves.scores(p))
+            Ap = self.leaves.sums(curved) + self.ridge * p
+            step = rz / float(p @ Ap)
+            x += step * p
+            r -= step * Ap
+            z = self._precondition(r)
+            rz, last = float(r @ z), rz
+            p = z + (rz / last) * p
+        return x
 
 
 def there_and_back(items: Sequence[int], n_sweeps: int) -> list[int]:

@@ -36,6 +36,17 @@ def sum_by_leaf(leaf: LeafIndex, u: Float64, n_leaves: int) -> Float64:
     return out
 
 
+def sum_by_pair(leaf: LeafIndex, other: LeafIndex, weight: Float64, shape: tuple[int, int]) -> Float64:
+    """Return the sums of weights by leaf of one tree and leaf of another one, which have `shape` leaves."""
+    if not is_available():
+        pair = leaf.astype(np.intp) * shape[1] + other
+        sums = np.bincount(pair, weights=weight, minlength=shape[0] * shape[1])
+        return np.asarray(sums, dtype=np.float64).reshape(shape)
+    out = np.empty(shape)
+    _native.sum_by_pair(leaf, other, np.ascontiguousarray(weight, dtype=np.float64), out)
+    return out
+
+
 def move_and_sum(
     leaf: LeafIndex,
     change: Float64,

@@ -232,6 +232,12 @@ def add_leaf_values(
 def sum_by_leaf(
     leaf: npt.NDArray[np.unsignedinteger], u: npt.NDArray[np.float64], out: npt.NDArray[np.float64]
 ) -> None: ...
+def sum_by_pair(
+    leaf: npt.NDArray[np.unsignedinteger],
+    other: npt.NDArray[np.unsignedinteger],
+    weight: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+) -> None: ...
 def move_and_sum(
     leaf: npt.NDArray[np.unsignedinteger],
     change: npt.NDArray[np.float64],

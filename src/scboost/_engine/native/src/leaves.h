@@ -27,6 +27,14 @@ void sum_by_leaf(const Leaf* leaf, const double* u, std::size_t n, std::size_t n
   for (std::size_t l = 0; l < n_leaves; ++l) out[l] += even[l];
 }
 
+// out[a, b] = sum of the weights of the samples in leaf a of one tree and in leaf b of another one; `n_other` columns.
+template <class Leaf, class Other>
+void sum_by_pair(const Leaf* leaf, const Other* other, const double* weight, std::size_t n, std::size_t n_leaves,
+                 std::size_t n_other, double* out) {
+  for (std::size_t j = 0; j < n_leaves * n_other; ++j) out[j] = 0;
+  for (std::size_t i = 0; i < n; ++i) out[leaf[i] * n_other + other[i]] += weight[i];
+}
+
 // moved[i] += change[leaf[i]], and out[l] = the sum of residual - hessian * moved over the samples of leaf l of another
 // tree: what the next step of a sweep over the trees needs, in one pass.
 template <class Leaf, class Other>

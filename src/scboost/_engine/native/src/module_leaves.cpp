@@ -16,6 +16,7 @@ namespace {
 template <class T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using OutRows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void require(bool condition) {
   if (!condition) throw std::invalid_argument("the arrays of a kernel differ in length");
@@ -32,6 +33,17 @@ void require_leaves(const In<Leaf>& leaf, std::size_t n_leaves) {
 
 template <class Leaf, class Other>
 void bind_pair(nb::module_& m) {
+  m.def(
+      "sum_by_pair",
+      [](const In<Leaf>& leaf, const In<Other>& other, const In<double>& weight, const OutRows& out) {
+        const std::size_t n = leaf.shape(0), n_leaves = out.shape(0), n_other = out.shape(1);
+        require(other.shape(0) == n && weight.shape(0) == n);
+        nb::gil_scoped_release release;
+        require_leaves(leaf, n_leaves);
+        require_leaves(other, n_other);
+        scb::sum_by_pair(leaf.data(), other.data(), weight.data(), n, n_leaves, n_other, out.data());
+      },
+      "leaf"_a.noconvert(), "other"_a.noconvert(), "weight"_a.noconvert(), "out"_a.noconvert());
   m.def(
       "move_and_sum",
       [](const In<Leaf>& leaf, const In<double>& change, const In<double>& residual, const In<double>& hessian,
