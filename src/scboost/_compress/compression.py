@@ -109,13 +109,15 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         return fitted_model(student, unit.scale, teacher, samples.encoder)
 
     n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
-    student, ridge = search.student(n_rounds, leaves)
+
+    def fits(student: Student) -> bool:
+        return budget.max_bytes is None or file_size(fitted_of(student)) <= budget.max_bytes
+
+    student, ridge = search.student(n_rounds, leaves, fits)
     small = fitted_of(student)
-    n_bytes = file_size(small)
-    while budget.max_bytes is not None and n_bytes > budget.max_bytes and student.n_rounds > 1:
-        student = student.truncated(student.n_rounds - 1)  # sets of categories take more than was reckoned
+    while student.n_rounds > 1 and not fits(student):  # other leaf values may take more digits
+        student = student.truncated(student.n_rounds - 1)
         small = fitted_of(student)
-        n_bytes = file_size(small)
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -123,7 +125,7 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=n_bytes,
+        n_bytes=file_size(small),
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,
@@ -236,10 +238,36 @@ class Search:
     family: Family
     n_threads: int
 
-    def student(self, n_rounds: int, max_leaves: int) -> tuple[Student, float]:
-        """Return a student of this size, and its ridge."""
+    def student(
+        self, n_rounds: int, max_leaves: int, fits: Callable[[Student], bool] = lambda _: True
+    ) -> tuple[Student, float]:
+        """Return a student of at most this size, and its ridge.
+
+        Parameters
+        ----------
+        n_rounds, max_leaves : int
+            Rounds that are grown, and leaves of a tree.
+        fits : callable, optional
+            ``fits(student)`` is False if a student is too large: sets of categories take more bytes than was reckoned.
+            The last trees are dropped then, and the leaf values of the others are fitted without them.
+        """
         settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
         student, fit = grow_selected(
             self.fitting, self.validation, self.categorical, self.family, settings, self.n_threads
         )
+        kept = _most(student.n_rounds, lambda n: fits(student.truncated(n)))
+        if kept < student.n_rounds:
+            student = student.truncated(kept)
+            fit = fit.of_trees(student.leaves(self.fitting.X), student.history[-1])
         return select_ridge(student, fit, _RIDGES, self.validation, self.family)
+
+
+def _most(n: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to n that fits, at least 1: n itself as a rule, else it is found by bisection."""
+    if fits(n):
+        return n
+    low, high = 1, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -142,6 +142,10 @@ class JointFit:
             values[parts[i]] = 0.0
         return self._copy(self.leaves.first(len(parts)), values, scores)
 
+    def of_trees(self, leaves: Leaves, leaf_values: Float64) -> JointFit:
+        """Return a fit of other trees on the same samples, which starts from their leaf values."""
+        return self._copy(leaves, leaf_values, leaves.scores(leaf_values) + self.intercept[:, None])
+
     def replace_tree(self, i: int, leaf: Indices | LeafIndex, n_leaves: int) -> None:
         """Put another tree in the place of tree i, whose leaf values must be 0; those of the new one are 0 too."""
         part = self.leaves.slices()[i]

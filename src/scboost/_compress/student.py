@@ -113,4 +113,7 @@ class Student:
         """Return the model after some rounds."""
         at, n_trees = self.at(n_rounds), n_rounds * self.n_outputs
         grown = None if at is self.grown else self.grown
-        return Student(at.trees[:n_trees], at.intercept, at.history[:n_rounds], at.sizes[:n_trees], at.violation, grown)
+        cut = Student(at.trees[:n_trees], at.intercept, at.history[:n_rounds], at.sizes[:n_trees], at.violation, grown)
+        for X, places in at._places.values():  # noqa: SLF001 - of the same class
+            cut.remember(X, places.first(n_trees))
+        return cut

@@ -137,7 +137,8 @@ def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
     family = FAMILIES[_LINKS[fitted.loss.link.name] if task == "regression" else "identity"]()
     if fitted.has_other_learners:
         return Teacher(raw, family, fitted.classes, fitted.loss, None, fitted.baseline)
-    features = split_features(fitted.trees("compress").document().trees)
+    ensemble = fitted.trees("compress")
+    features = split_features([tree for t in ensemble.kept.tolist() for tree in ensemble.trees_of(t)])
     return Teacher(raw, family, fitted.classes, fitted.loss, raw_encoded, fitted.baseline, features)
 
 
