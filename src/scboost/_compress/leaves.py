@@ -214,7 +214,25 @@ class JointFit:
         float
             The objective.
         """
-        return self._move(*self._step(*self.gradient_hessian(), n_sweeps), self.objective())
+        order = there_and_back(range(len(self.leaves.sizes)), n_sweeps)
+        return self._move(*self._step(*self.gradient_hessian(), order), self.objective())
+
+    def restart(self, n_sweeps: int) -> None:
+        """Find the leaf values again from 0, oldest trees first, such that the scores stay about the same.
+
+        Trees share directions: what one of them predicts, others can predict, too. Here it is left to the oldest tree
+        that can, so that later trees repeat little of earlier ones.
+
+        Parameters
+        ----------
+        n_sweeps : int
+            Sweeps from the oldest tree to the newest one. More of them come closer to the scores, and share more.
+        """
+        _, hessian = self.gradient_hessian()
+        gain = hessian * (self.scores - self.intercept[:, None])
+        self.leaf_values = np.zeros_like(self.leaf_values)
+        self.leaf_values, change = self._step(gain, hessian, [*range(len(self.leaves.sizes))] * n_sweeps)
+        self.scores = self.intercept[:, None] + change
 
     def violation(self) -> float:
         """Return the largest ``|Z'r - ridge v|``, relative to the largest leaf sum of ``|r|``: 0 if orthogonal."""
@@ -241,14 +259,13 @@ class JointFit:
     def _go(self, direction: Float64, before: float) -> float:
         return self._move(direction, self.leaves.scores(direction), before)
 
-    def _step(self, residual: Float64, hessian: Float64, n_sweeps: int) -> tuple[Float64, Float64]:
-        """Return what sweeps with this Hessian add to the leaf values, and to the scores; outputs are independent."""
+    def _step(self, residual: Float64, hessian: Float64, order: Sequence[int]) -> tuple[Float64, Float64]:
+        """Fit trees one after the other; return what that adds to leaf values and scores. Outputs are independent."""
         leaves, parts = self.leaves, self.leaves.slices()
         step, change = np.zeros_like(self.leaf_values), np.zeros_like(residual)
         for k in range(leaves.n_outputs):
-            trees = [i for i, output in enumerate(leaves.outputs) if output == k]
-            mass = {i: sum_by_leaf(leaves.index[i], hessian[k], leaves.sizes[i]) + self.ridge for i in trees}
-            path = there_and_back(trees, n_sweeps)
+            path = [i for i in order if leaves.outputs[i] == k]
+            mass = {i: sum_by_leaf(leaves.index[i], hessian[k], leaves.sizes[i]) + self.ridge for i in set(path)}
             sums = sum_by_leaf(leaves.index[path[0]], residual[k], leaves.sizes[path[0]])
             for i, following in zip(path, [*path[1:], None], strict=True):
                 part, leaf = parts[i], leaves.index[i]
