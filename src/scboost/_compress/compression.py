@@ -109,15 +109,10 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         return fitted_model(student, unit.scale, teacher, samples.encoder)
 
     n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
-
-    def fits(student: Student) -> bool:
-        return budget.max_bytes is None or file_size(fitted_of(student)) <= budget.max_bytes
-
-    student, ridge = search.student(n_rounds, leaves, fits)
+    student, ridge = search.student(n_rounds, leaves, lambda grown: budget.most_rounds(grown, fitted_of))
+    kept = budget.most_rounds(student, fitted_of)  # other leaf values may take more digits
+    student = student if kept == student.n_rounds else student.truncated(kept)
     small = fitted_of(student)
-    while student.n_rounds > 1 and not fits(student):  # other leaf values may take more digits
-        student = student.truncated(student.n_rounds - 1)
-        small = fitted_of(student)
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -219,6 +214,24 @@ class Budget:
             )
         return n_rounds, min(leaves, self.max_leaves)
 
+    def most_rounds(self, student: Student, fitted_of: Callable[[Student], FittedModel]) -> int:
+        """Return the rounds of a student that fit: less than all where sets of categories take more than reckoned.
+
+        Parameters
+        ----------
+        student : Student
+            All its rounds have about the same size.
+        fitted_of : callable
+            Makes the fitted model, whose file counts.
+        """
+        kept = student.n_rounds
+        while self.max_bytes is not None and kept > 1:
+            size = file_size(fitted_of(student if kept == student.n_rounds else student.truncated(kept)))
+            if size <= self.max_bytes:
+                break
+            kept = max(min(kept * self.max_bytes // size, kept - 1), 1)
+        return kept
+
 
 def _tree_bytes(n_leaves: int) -> int:
     return _TREE_BYTES + _NODE_BYTES * (2 * n_leaves - 1)
@@ -239,7 +252,7 @@ class Search:
     n_threads: int
 
     def student(
-        self, n_rounds: int, max_leaves: int, fits: Callable[[Student], bool] = lambda _: True
+        self, n_rounds: int, max_leaves: int, most_rounds: Callable[[Student], int] = lambda grown: grown.n_rounds
     ) -> tuple[Student, float]:
         """Return a student of at most this size, and its ridge.
 
@@ -247,27 +260,15 @@ class Search:
         ----------
         n_rounds, max_leaves : int
             Rounds that are grown, and leaves of a tree.
-        fits : callable, optional
-            ``fits(student)`` is False if a student is too large: sets of categories take more bytes than was reckoned.
-            The last trees are dropped then, and the leaf values of the others are fitted without them.
+        most_rounds : callable, optional
+            ``most_rounds(grown)`` rounds of a student are kept, and leaf values are fitted without the trees of others.
         """
         settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
         student, fit = grow_selected(
             self.fitting, self.validation, self.categorical, self.family, settings, self.n_threads
         )
-        kept = _most(student.n_rounds, lambda n: fits(student.truncated(n)))
+        kept = most_rounds(student)
         if kept < student.n_rounds:
             student = student.truncated(kept)
             fit = fit.of_trees(student.leaves(self.fitting.X), student.history[-1])
         return select_ridge(student, fit, _RIDGES, self.validation, self.family)
-
-
-def _most(n: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to n that fits, at least 1: n itself as a rule, else it is found by bisection."""
-    if fits(n):
-        return n
-    low, high = 1, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

@@ -15,8 +15,9 @@ from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float32, Float64, Indices, Mask
 
 _MOST_REAL = 50_000
-# Synthetic samples for each real one. Regression needs more: every sample has the same weight in the squared error.
-_CLASS_SHARE, _REGRESSION_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 8, 14, 20_000, 100_000
+# Synthetic samples: for each real one, and at least. Regression needs more: every sample has the same weight in the
+# squared error.
+_OF_CLASSES, _OF_VALUES, _MOST_SYNTHETIC = (5, 8_000), (14, 20_000), 100_000
 _VALIDATION_SHARE = 0.05
 _MOST_CERTIFYING = 5_000
 
@@ -123,8 +124,8 @@ def ask_teacher(
     """Ask the teacher on real and synthetic samples; return those to fit and those to validate on."""
     real = data.fitting
     n = len(real)
-    share = _CLASS_SHARE if teacher.family.of_classes else _REGRESSION_SHARE
-    n_drawn = int(np.clip(share * n, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic)
+    share, fewest = _OF_CLASSES if teacher.family.of_classes else _OF_VALUES
+    n_drawn = int(np.clip(share * n, fewest, _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic)
     validating = data.validating
     if given is None or callable(given):
         munge = Munge(real.matrix, real.categorical)

@@ -17,8 +17,10 @@ _TOLERANCE, _STEPS = 3e-2, 1  # of the joint fit after each round
 _ACCURATE_ROUNDS, _JOINT_ROUNDS = 20, 4
 _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 # Students of classes come as close to the teacher, at a fraction of the cost, if sweeps over the trees replace exact
-# joint fits: one after a round, and more of them to select the ridge and at the end. Those of values do not.
-_SELECTING_SWEEPS, _RESTART_SWEEPS, _LAST_SWEEPS = 4, 10, 4
+# joint fits: one after a round, and more of them to select the ridge and at the end. Those of values do not. The fit is
+# restarted at the end with some sweeps, and one more for five rounds: fewer make trees less alike, but fit less well.
+_SELECTING_SWEEPS, _LAST_SWEEPS = 2, 4
+_RESTART_SWEEPS, _ROUNDS_OF_RESTART_SWEEP = 5, 5
 # The ridge of growth of classes is selected after a few rounds; regression takes the large one.
 _PILOT_ROUNDS, _LARGE_RIDGE, _STANDARD_ERRORS = 6, 30.0, 2.0
 # Students of at most this many rounds are backfitted. With more rounds, the factor of all leaves, which is made again,
@@ -208,8 +210,7 @@ def select_ridge(
             best = (value, ridge, fit.leaf_values, fit.scores)
     _, fit.ridge, fit.leaf_values, fit.scores = best
     if family.of_classes:
-        fit.sweep(_SELECTING_SWEEPS)
-        fit.restart(_RESTART_SWEEPS)
+        fit.restart(_RESTART_SWEEPS + student.n_rounds // _ROUNDS_OF_RESTART_SWEEP)
         fit.sweep(_LAST_SWEEPS)
     else:
         fit.refit(_LAST_TOLERANCE, _LAST_STEPS)

@@ -56,7 +56,7 @@ def move_and_sum(
     n_other: int,
     moved: Float64,
 ) -> Float64:
-    """Add the change of each sample's leaf to `moved`; return sums of ``residual - hessian * moved`` by other leaves."""
+    """Add the change of each sample's leaf to `moved`; return sums of ``residual - hessian * moved`` by `other`."""
     if not is_available():
         moved += change.take(leaf)
         return sum_by_leaf(other, residual - hessian * moved, n_other)
