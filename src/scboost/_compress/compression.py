@@ -101,7 +101,9 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
     rng = np.random.default_rng(seed)
     given = Given(y, options.qid, options.X_certify, options.y_certify, options.qid_certify)
     data = split_samples(samples, given, options.certify_fraction, teacher, rng)
-    fitting, validation, unit, n_drawn = ask_teacher(data, teacher, options.X_synthetic, options.n_synthetic, rng)
+    fitting, validation, unit, n_drawn = ask_teacher(
+        data, teacher, options.X_synthetic, options.n_synthetic, options.max_trees, rng
+    )
 
     search = Search(fitting, validation, samples.categorical, teacher.family, n_threads)
 

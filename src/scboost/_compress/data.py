@@ -15,9 +15,10 @@ from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float32, Float64, Indices, Mask
 
 _MOST_REAL = 50_000
-# Synthetic samples: for each real one, and at least. Regression needs more: every sample has the same weight in the
-# squared error.
-_OF_CLASSES, _OF_VALUES, _MOST_SYNTHETIC = (5, 8_000), (14, 20_000), 100_000
+# Synthetic samples: for each real one, and at least. Models of many trees have fewer, because they take longer, and
+# regression has more: every sample has the same weight in the squared error.
+_FEW_TREES = 20
+_OF_FEW_TREES, _OF_MANY_TREES, _OF_VALUES, _MOST_SYNTHETIC = (8, 10_000), (6, 8_000), (14, 20_000), 100_000
 _VALIDATION_SHARE = 0.05
 _MOST_CERTIFYING = 5_000
 
@@ -119,13 +120,12 @@ def _queries(qid: Any, n: int, teacher: Teacher, name: str) -> Indices | None:
 
 
 def ask_teacher(
-    data: Data, teacher: Teacher, given: Any, n_synthetic: int | str, rng: np.random.Generator
+    data: Data, teacher: Teacher, given: Any, n_synthetic: int | str, max_trees: int, rng: np.random.Generator
 ) -> tuple[Problem, Problem, Unit, int]:
     """Ask the teacher on real and synthetic samples; return those to fit and those to validate on."""
     real = data.fitting
     n = len(real)
-    share, fewest = _OF_CLASSES if teacher.family.of_classes else _OF_VALUES
-    n_drawn = int(np.clip(share * n, fewest, _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic)
+    n_drawn = automatic_number(n, teacher, max_trees) if n_synthetic == "auto" else int(n_synthetic)
     validating = data.validating
     if given is None or callable(given):
         munge = Munge(real.matrix, real.categorical)
@@ -157,6 +157,13 @@ def ask_teacher(
     for problem in problems:
         problem.target = problem.target / unit.scale[:, None]
     return fitting, validation, unit, 0 if synthetic is None else len(synthetic)
+
+
+def automatic_number(n: int, teacher: Teacher, max_trees: int) -> int:
+    """Return the number of synthetic samples for n real ones."""
+    of_classes = _OF_FEW_TREES if max_trees <= _FEW_TREES else _OF_MANY_TREES
+    share, fewest = of_classes if teacher.family.of_classes else _OF_VALUES
+    return min(max(share * n, fewest), _MOST_SYNTHETIC)
 
 
 def _drawn(
