@@ -20,8 +20,8 @@ import scboost
 from scboost._compress import growth
 from scboost._compress.backfitting import backfit
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
-from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.compression import Search
+from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
 from scboost._compress.grower import EngineGrower, Settings
 from scboost._compress.growth import grow, grow_selected
