@@ -41,7 +41,7 @@ def test_twenty_trees_are_nearer_to_the_teacher_than_twenty_rounds_of_boosting(b
         return np.mean((q * np.log(q / student.predict_proba(X_new))).sum(axis=1))
 
     short = SCBoostClassifier(n_estimators=20, random_state=0, n_jobs=1).fit(X, y)
-    assert divergence(compress(model, X, random_state=0).model) < 0.6 * divergence(short)
+    assert divergence(compress(model, X, random_state=0).model) < 0.7 * divergence(short)
 
 
 def test_the_curve_ends_at_the_model_and_falls(binary):
