@@ -20,6 +20,7 @@ import scboost
 from scboost._compress import growth
 from scboost._compress.backfitting import backfit
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
+from scboost._compress.compression import Search
 from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
 from scboost._compress.grower import EngineGrower, Settings
@@ -29,7 +30,7 @@ from scboost._compress.samples import Samples
 from scboost._compress.student import Problem, Student
 from scboost._compress.synthetic import Munge
 from scboost._compress.teachers import read_teacher
-from scboost._compress.trees import apply_tree, leaf_nodes
+from scboost._compress.trees import apply_tree, apply_trees, leaf_nodes, split_features
 from scboost._model.document import Document
 
 N_OUTPUTS = {"identity": 2, "logit": 1, "softmax": 4, "log": 1}
@@ -144,6 +145,51 @@ def test_factor_solves_the_normal_equations_of_all_leaves_that_it_couples(max_le
     assert np.allclose(normal @ factor.solve(right), right)
 
 
+def test_a_sweep_fits_each_tree_to_what_the_others_leave(rng):
+    one = joint_fit("identity", rng)
+    fit = JointFit(one.leaves, one.family, one.target, one.weight, one.intercept, one.ridge)
+    fit.sweep()
+    for k in range(2):
+        for i in (4 + k, 2 + k, k):
+            residual = one.gradient_hessian()[0][k] + one.weight * one.leaf_values[6 * i :][one.leaves.index[i]]
+            mass = one.leaves.sums(np.stack([one.weight] * 2))[6 * i : 6 * i + 6]
+            one.leaf_values[6 * i : 6 * i + 6] = one.leaves.sums(np.stack([residual] * 2))[6 * i : 6 * i + 6] / (
+                mass + one.ridge
+            )
+            one.scores = one.leaves.scores(one.leaf_values) + one.intercept[:, None]
+    assert np.allclose(fit.leaf_values, one.leaf_values)
+    assert np.allclose(fit.scores, one.scores)
+
+
+@pytest.mark.parametrize("link", FAMILIES)
+def test_sweeps_lower_the_objective_to_that_of_the_joint_fit(link, rng):
+    fit = joint_fit(link, rng)
+    exact = fit.of_trees(fit.leaves, fit.leaf_values)
+    exact.refit(1e-8, 50)
+    values = [fit.objective(), *(fit.sweep(20) for _ in range(60))]
+    assert np.all(np.diff(values) <= 1e-12)
+    assert values[-1] == pytest.approx(fit.objective())
+    assert values[-1] == pytest.approx(exact.objective(), rel=1e-4)
+
+
+@pytest.mark.parametrize("link", FAMILIES)
+def test_a_restart_leaves_to_the_oldest_tree_what_trees_share(link, rng):
+    one = joint_fit(link, rng, n=2000, n_rounds=2, ridge=0.1)
+    leaves, K = one.leaves, one.leaves.n_outputs
+    for k in range(K):
+        leaves.add(leaves.index[k], 6, k)  # the trees of the first round again
+    fit = JointFit(leaves, one.family, one.target, one.weight, one.intercept, one.ridge)
+    fit.refit(1e-8, 50)
+    scores, size = fit.scores, 6 * K
+    first, last = (np.abs(fit.leaf_values[part]).mean() for part in (slice(size), slice(-size, None)))
+    assert last == pytest.approx(first)  # the penalty is lowest if both have half of it
+    fit.restart(5)
+    first, last = (np.abs(fit.leaf_values[part]).mean() for part in (slice(size), slice(-size, None)))
+    assert last < 0.1 * first
+    assert np.allclose(fit.scores, fit.leaves.scores(fit.leaf_values) + fit.intercept[:, None])
+    assert np.abs(fit.scores - scores).mean() < 0.05 * np.abs(scores - fit.intercept[:, None]).mean()
+
+
 # --- growth ----------------------------------------------------------------------------------------------------------
 
 
@@ -177,7 +223,7 @@ def test_the_large_ridge_of_growth_is_taken_if_it_is_significantly_better_after_
             student, other = grow(fitting, none, family, replace(settings, ridge=ridge))
             if ridge != settings.ridge:
                 other.ridge = settings.ridge
-                other.refit(growth._TOLERANCE, growth._STEPS)
+                other.sweep(growth._SELECTING_SWEEPS)
                 student.history[-1] = other.leaf_values
             values.append(family.divergence(student.scores(validation.X), validation.target))
         gain = values[0] - values[1]
@@ -213,7 +259,7 @@ def grown(link, rng, n_rounds=5):
     problem, other = Problem(X[:2000], target[:, :2000]), Problem(X[2000:], target[:, 2000:])
     settings = Settings(n_rounds, 6)
     student, fit = grow(problem, none, family, settings)
-    return student.trees, fit, EngineGrower(problem.X, none, K, settings, 1), other
+    return student.trees, fit, EngineGrower(problem, none, settings, 1), other
 
 
 def divergence_of(trees, fit, on):
@@ -325,6 +371,45 @@ def test_leaves_are_those_that_xgboost_finds_for_categories_and_missing_values(r
 
 
 # --- synthetic samples -----------------------------------------------------------------------------------------------
+
+
+def test_trees_split_on_the_given_features_only(rng):
+    X = rng.standard_normal((800, 4)).astype(np.float32)
+    X[:, 3] = rng.integers(5, size=800)
+    target = (X[:, 0] + 0.5 * X[:, 1] + (X[:, 3] == 2))[None].astype(float)
+    problem = Problem(X, target, features=np.array([1, 3]))
+    student, _ = grow(problem, np.arange(4) == 3, FAMILIES["identity"](), Settings(5, 8))
+    assert split_features(student.trees).tolist() == [1, 3]
+    assert {tree["tree_param"]["num_feature"] for tree in student.trees} == {"4"}
+    for tree in student.trees:
+        by_category = tree["split_type"] == 1
+        assert set(tree["split_indices"][by_category]) <= {3}
+    assert np.corrcoef(student.scores(X)[0], target[0])[0, 1] > 0.5
+
+
+def test_a_truncated_student_keeps_what_it_remembers(rng):
+    X = rng.standard_normal((800, 4)).astype(np.float32)
+    student, _ = grow(Problem(X, X[:, :2].T.astype(float)), np.zeros(4, bool), FAMILIES["identity"](), Settings(5, 8))
+    cut = student.truncated(3)
+    assert id(X) in cut._places
+    assert np.array_equal(cut.leaves(X).index, list(apply_trees(cut.trees, X)))
+    assert np.allclose(cut.scores(X), student.scores(X, 3))
+
+
+def test_leaf_values_are_fitted_again_without_dropped_trees(rng):
+    X = rng.standard_normal((3000, 4)).astype(np.float32)
+    target = (2 * np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2])[None].astype(float)
+    fitting, validation = (Problem(X[part], target[:, part]) for part in (slice(2500), slice(2500, None)))
+    family = FAMILIES["logit"]()
+    search = Search(fitting, validation, np.zeros(4, bool), family, 1)
+    grown, _ = grow_selected(fitting, validation, np.zeros(4, bool), family, Settings.of(fitting, family, 8, 16))
+    student, ridge = search.student(8, 16, lambda student: 3)
+    assert student.n_rounds == 3
+    assert len(student.trees) == 3
+    before = family.divergence(grown.scores(fitting.X, 3), fitting.target).mean()
+    after = family.divergence(student.scores(fitting.X), fitting.target).mean()
+    assert after < before
+    assert ridge == 1.0
 
 
 def test_synthetic_values_are_real_ones_except_for_values_that_occur_once(rng):

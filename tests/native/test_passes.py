@@ -190,17 +190,16 @@ def test_products_with_leaf_indicators(n_leaves, monkeypatch):
     rng = np.random.default_rng(0)
     leaf = products.leaf_index(rng.integers(n_leaves, size=N), n_leaves)
     other = products.leaf_index(rng.integers(5, size=N), 5)
-    u, values = rng.normal(size=N), rng.normal(size=n_leaves)
+    u, hessian, values = rng.normal(size=N), rng.random(N), rng.normal(size=n_leaves)
 
     def found():
         scores = np.ones(N)
         products.add_values(leaf, values, scores)
-        return (
-            scores,
-            products.sum_by_leaf(leaf, u, n_leaves),
-            products.sum_by_pair(leaf, other, u, (n_leaves, 5)),
-            products.sum_by_pair(other, leaf, u, (5, n_leaves)),
-        )
+        moved = np.ones(N)
+        sums = products.move_and_sum(leaf, values, u, hessian, other, 5, moved)
+        back = products.move_and_sum(other, values[:5], u, hessian, leaf, n_leaves, moved)
+        pairs = products.sum_by_pair(leaf, other, u, (n_leaves, 5)), products.sum_by_pair(other, leaf, u, (5, n_leaves))
+        return scores, products.sum_by_leaf(leaf, u, n_leaves), *pairs, sums, back, moved
 
     compiled = found()
     monkeypatch.setattr(products, "is_available", lambda: False)
@@ -218,3 +217,9 @@ def test_leaves_beyond_the_table_are_refused():
         _native.add_leaf_values(leaf, np.ones(3), np.empty(2))
     with pytest.raises(ValueError, match="differ in length"):
         _native.sum_by_pair(leaf, leaf, np.ones(2), np.empty((4, 3)))
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.move_and_sum(leaf, np.ones(3), *np.ones((2, 2)), leaf, np.ones(2), np.empty(4))
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.move_and_sum(leaf, np.ones(4), *np.ones((2, 2)), leaf, np.ones(2), np.empty(3))
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.move_and_sum(leaf, np.ones(4), *np.ones((2, 2)), leaf, np.ones(1), np.empty(4))

@@ -113,6 +113,26 @@ def test_unknown_categories_and_infinite_values_go_where_xgboost_sends_them(fitt
     np.testing.assert_allclose(scores, np.asarray(margin).reshape(len(X), -1).T, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize(("n_categories", "max_depth"), [(5, 5), (32, 8), (32, 10), (60, 8)])
+def test_trees_of_any_depth_and_sets_of_any_size_equal_xgboost(n_categories, max_depth):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 4)).astype(np.float32)
+    X[:, 0] = rng.integers(n_categories, size=len(X))
+    X[:n_categories, 0] = np.arange(n_categories)
+    y = np.sin(3 * X[:, 1]) + rng.normal(size=n_categories)[X[:, 0].astype(int)] * X[:, 2]
+    X[n_categories:][rng.random((len(X) - n_categories, 4)) < 0.1] = np.nan
+    matrix = xgb.DMatrix(X, y, feature_types=["c", "q", "q", "q"], enable_categorical=True)
+    params = {"nthread": 1, "max_cat_to_onehot": 1, "max_depth": max_depth, "min_child_weight": 0, "base_score": 0.0}
+    booster = xgb.train(params, matrix, 3)
+    trees = Document.of(booster).trees
+    assert any(tree["split_type"].any() for tree in trees)
+    strange = np.array([-1.0, 31.0, 32.0, 63.0, 1e6, 2.0**24, 3e38, 2.5, np.nan], dtype=np.float32)
+    X[: 20 * len(strange), 0] = np.tile(strange, 20)
+    margin = booster.inplace_predict(X, predict_type="margin", validate_features=False)
+    scores = TreePredictor(trees, [0] * len(trees), 4).scores(X)[0]
+    np.testing.assert_allclose(scores, margin, rtol=2e-6, atol=2e-6)
+
+
 def test_trees_that_would_be_followed_out_of_memory_are_refused(fitted):
     X, *_, document, _ = fitted
     broken = {

@@ -98,7 +98,7 @@ def _label_search(labels: ByRow, share: float | str) -> type[compression.Search]
     """Return a search whose last step is a refit of all leaf values on a mixture of the teacher's scores and labels."""
 
     class LabelSearch(compression.Search):
-        def student(self, n_rounds: int, max_leaves: int) -> tuple[Student, float]:
+        def student(self, *size: Any) -> tuple[Student, float]:
             select = growth.select_ridge
 
             def refitted(student: Student, fit: JointFit, *rest: Any) -> tuple[Student, float]:
@@ -107,7 +107,7 @@ def _label_search(labels: ByRow, share: float | str) -> type[compression.Search]
                 return student, ridge
 
             with patch.object(compression, "select_ridge", refitted):
-                return super().student(n_rounds, max_leaves)
+                return super().student(*size)
 
     return LabelSearch
 

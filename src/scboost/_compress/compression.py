@@ -101,7 +101,9 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
     rng = np.random.default_rng(seed)
     given = Given(y, options.qid, options.X_certify, options.y_certify, options.qid_certify)
     data = split_samples(samples, given, options.certify_fraction, teacher, rng)
-    fitting, validation, unit, n_drawn = ask_teacher(data, teacher, options.X_synthetic, options.n_synthetic, rng)
+    fitting, validation, unit, n_drawn = ask_teacher(
+        data, teacher, options.X_synthetic, options.n_synthetic, options.max_trees, rng
+    )
 
     search = Search(fitting, validation, samples.categorical, teacher.family, n_threads)
 
@@ -109,13 +111,10 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         return fitted_model(student, unit.scale, teacher, samples.encoder)
 
     n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
-    student, ridge = search.student(n_rounds, leaves)
+    student, ridge = search.student(n_rounds, leaves, lambda grown: budget.most_rounds(grown, fitted_of))
+    kept = budget.most_rounds(student, fitted_of)  # other leaf values may take more digits
+    student = student if kept == student.n_rounds else student.truncated(kept)
     small = fitted_of(student)
-    n_bytes = file_size(small)
-    while budget.max_bytes is not None and n_bytes > budget.max_bytes and student.n_rounds > 1:
-        student = student.truncated(student.n_rounds - 1)  # sets of categories take more than was reckoned
-        small = fitted_of(student)
-        n_bytes = file_size(small)
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -123,7 +122,7 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=n_bytes,
+        n_bytes=file_size(small),
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,
@@ -159,9 +158,9 @@ def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | Non
         return asked
     if fitted is None or fitted.has_other_learners:
         return None
-    without = replace(fitted, baseline={})  # the baseline of a survival model is kept as it is
-    size = file_size(without)
-    return max(size // _TEACHER_SHARE, _LEAST_BYTES) + file_size(fitted) - size
+    size = file_size(replace(fitted, baseline={}))
+    kept = file_size(fitted) - size if fitted.baseline else 0  # the baseline of a survival model is kept as it is
+    return max(size // _TEACHER_SHARE, _LEAST_BYTES) + kept
 
 
 @dataclass(frozen=True)
@@ -217,6 +216,24 @@ class Budget:
             )
         return n_rounds, min(leaves, self.max_leaves)
 
+    def most_rounds(self, student: Student, fitted_of: Callable[[Student], FittedModel]) -> int:
+        """Return the rounds of a student that fit: less than all where sets of categories take more than reckoned.
+
+        Parameters
+        ----------
+        student : Student
+            All its rounds have about the same size.
+        fitted_of : callable
+            Makes the fitted model, whose file counts.
+        """
+        kept = student.n_rounds
+        while self.max_bytes is not None and kept > 1:
+            size = file_size(fitted_of(student if kept == student.n_rounds else student.truncated(kept)))
+            if size <= self.max_bytes:
+                break
+            kept = max(min(kept * self.max_bytes // size, kept - 1), 1)
+        return kept
+
 
 def _tree_bytes(n_leaves: int) -> int:
     return _TREE_BYTES + _NODE_BYTES * (2 * n_leaves - 1)
@@ -236,10 +253,24 @@ class Search:
     family: Family
     n_threads: int
 
-    def student(self, n_rounds: int, max_leaves: int) -> tuple[Student, float]:
-        """Return a student of this size, and its ridge."""
+    def student(
+        self, n_rounds: int, max_leaves: int, most_rounds: Callable[[Student], int] = lambda grown: grown.n_rounds
+    ) -> tuple[Student, float]:
+        """Return a student of at most this size, and its ridge.
+
+        Parameters
+        ----------
+        n_rounds, max_leaves : int
+            Rounds that are grown, and leaves of a tree.
+        most_rounds : callable, optional
+            ``most_rounds(grown)`` rounds of a student are kept, and leaf values are fitted without the trees of others.
+        """
         settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
         student, fit = grow_selected(
             self.fitting, self.validation, self.categorical, self.family, settings, self.n_threads
         )
+        kept = most_rounds(student)
+        if kept < student.n_rounds:
+            student = student.truncated(kept)
+            fit = fit.of_trees(student.leaves(self.fitting.X), student.history[-1])
         return select_ridge(student, fit, _RIDGES, self.validation, self.family)

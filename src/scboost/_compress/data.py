@@ -15,8 +15,10 @@ from scboost._compress.teachers import Teacher
 from scboost._compress.types import Float32, Float64, Indices, Mask
 
 _MOST_REAL = 50_000
-# Synthetic samples for each real one. Regression needs more: every sample has the same weight in the squared error.
-_CLASS_SHARE, _REGRESSION_SHARE, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC = 8, 14, 20_000, 100_000
+# Synthetic samples: for each real one, and at least. Models of many trees have fewer, because they take longer, and
+# regression has more: every sample has the same weight in the squared error.
+_FEW_TREES = 20
+_OF_FEW_TREES, _OF_MANY_TREES, _OF_VALUES, _MOST_SYNTHETIC = (8, 10_000), (6, 8_000), (14, 20_000), 100_000
 _VALIDATION_SHARE = 0.05
 _MOST_CERTIFYING = 5_000
 
@@ -118,13 +120,12 @@ def _queries(qid: Any, n: int, teacher: Teacher, name: str) -> Indices | None:
 
 
 def ask_teacher(
-    data: Data, teacher: Teacher, given: Any, n_synthetic: int | str, rng: np.random.Generator
+    data: Data, teacher: Teacher, given: Any, n_synthetic: int | str, max_trees: int, rng: np.random.Generator
 ) -> tuple[Problem, Problem, Unit, int]:
     """Ask the teacher on real and synthetic samples; return those to fit and those to validate on."""
     real = data.fitting
     n = len(real)
-    share = _CLASS_SHARE if teacher.family.of_classes else _REGRESSION_SHARE
-    n_drawn = int(np.clip(share * n, _FEWEST_SYNTHETIC, _MOST_SYNTHETIC) if n_synthetic == "auto" else n_synthetic)
+    n_drawn = automatic_number(n, teacher, max_trees) if n_synthetic == "auto" else int(n_synthetic)
     validating = data.validating
     if given is None or callable(given):
         munge = Munge(real.matrix, real.categorical)
@@ -150,12 +151,19 @@ def ask_teacher(
         more = [] if drawn is None else [drawn]
         X = np.concatenate([values, *(part.matrix for part in more)])
         target = np.concatenate([scores, *(teacher.scores(part) for part in more)], axis=1)
-        problems.append(Problem(X.astype(np.float32), target, len(values)))
+        problems.append(Problem(X.astype(np.float32), target, len(values), teacher.features))
     fitting, validation = problems
     unit = _unit(fitting.target, teacher.family)
     for problem in problems:
         problem.target = problem.target / unit.scale[:, None]
     return fitting, validation, unit, 0 if synthetic is None else len(synthetic)
+
+
+def automatic_number(n: int, teacher: Teacher, max_trees: int) -> int:
+    """Return the number of synthetic samples for n real ones."""
+    of_classes = _OF_FEW_TREES if max_trees <= _FEW_TREES else _OF_MANY_TREES
+    share, fewest = of_classes if teacher.family.of_classes else _OF_VALUES
+    return min(max(share * n, fewest), _MOST_SYNTHETIC)
 
 
 def _drawn(

@@ -10,11 +10,12 @@ import numpy as np
 from scboost._compress.families import Family
 from scboost._compress.products import leaf_index
 from scboost._compress.student import Problem
-from scboost._compress.types import Float32, Float64, LeafIndex, Mask
+from scboost._compress.trees import with_features
+from scboost._compress.types import Float64, LeafIndex, Mask
 from scboost._engine.factory import EngineFactory, EngineSpec
 from scboost._engine.interface import Totals, TreeOptions
 from scboost._engine.native import is_available
-from scboost._model.document import Tree
+from scboost._model.document import Tree, leaves
 from scboost._runtime.context import Context
 
 _BINS = 256
@@ -75,27 +76,25 @@ class EngineGrower:
 
     Parameters
     ----------
-    X : ndarray of float32 of shape (n, d)
-        Samples, with category codes.
+    problem : Problem
+        Samples, with category codes. Quantiles of the real ones are the candidates for thresholds, as they were for a
+        teacher of trees.
     categorical : ndarray of shape (d,)
         Which features are categories.
-    n_outputs : int
-        K.
     settings : Settings
         Size of the trees.
     n_threads : int
         Threads; 0 for all.
-    n_real : int, default=0
-        The first samples, which are real: their quantiles are the candidates for thresholds, as they were for a teacher
-        of trees.
     """
 
-    def __init__(
-        self, X: Float32, categorical: Mask, n_outputs: int, settings: Settings, n_threads: int, n_real: int = 0
-    ) -> None:
+    def __init__(self, problem: Problem, categorical: Mask, settings: Settings, n_threads: int) -> None:
+        X, n_real, features = problem.X, problem.n_real, problem.features
+        self._features, self._n_features = features if features is not None and len(features) else None, X.shape[1]
+        if self._features is not None:
+            X, categorical = X[:, self._features], categorical[self._features]
         spec = EngineSpec(
             name="native" if is_available() else "xgboost",
-            n_outputs=n_outputs,
+            n_outputs=len(problem.target),
             min_child_weight=settings.min_child_weight,
             l2=_TREE_RIDGE,
             l1=0.0,
@@ -120,6 +119,8 @@ class EngineGrower:
         for learner in self._engine.grow(target, weighted_hessian, 0, totals):
             if learner.leaf is None:
                 raise RuntimeError("the engine returned a learner without leaves")
-            n_leaves = int(np.count_nonzero(learner.model["left_children"] == -1))
-            grown.append((learner.model, leaf_index(learner.leaf, n_leaves)))
+            tree = learner.model
+            if self._features is not None:
+                tree = with_features(tree, self._features, self._n_features)
+            grown.append((tree, leaf_index(learner.leaf, int(np.count_nonzero(leaves(tree))))))
         return grown

@@ -15,7 +15,7 @@ import numpy as np
 
 from scboost._compress.factor import LeafFactor
 from scboost._compress.families import Family
-from scboost._compress.products import add_values, leaf_index, sum_by_leaf
+from scboost._compress.products import add_values, leaf_index, move_and_sum, sum_by_leaf
 from scboost._compress.types import Float64, Indices, LeafIndex
 
 _MOST_ITERATIONS = 300
@@ -88,7 +88,8 @@ class JointFit:
     Newton steps, each of which solves its ridge regression by conjugate gradients. Their preconditioner is the exact
     solution of the ridge regression in the metric of the teacher's Hessian, which the Newton steps differ little from;
     for the squared error it is the solution itself. At the minimum the weighted residual is orthogonal to every leaf
-    up to the ridge: ``Z' w (mean(f) - mean(F)) = ridge v``.
+    up to the ridge: ``Z' w (mean(f) - mean(F)) = ridge v``. Cheaper and less exact are sweeps over the trees, in which
+    the leaves of a tree, whose block of the normal equations is diagonal, are fitted to what all other trees leave.
 
     Attributes
     ----------
@@ -141,6 +142,10 @@ class JointFit:
             values[parts[i]] = 0.0
         return self._copy(self.leaves.first(len(parts)), values, scores)
 
+    def of_trees(self, leaves: Leaves, leaf_values: Float64) -> JointFit:
+        """Return a fit of other trees on the same samples, which starts from their leaf values."""
+        return self._copy(leaves, leaf_values, leaves.scores(leaf_values) + self.intercept[:, None])
+
     def replace_tree(self, i: int, leaf: Indices | LeafIndex, n_leaves: int) -> None:
         """Put another tree in the place of tree i, whose leaf values must be 0; those of the new one are 0 too."""
         part = self.leaves.slices()[i]
@@ -177,7 +182,7 @@ class JointFit:
 
     def advance(self) -> float:
         """Take one step in the metric of the teacher's Hessian, the first iteration of :meth:`refit`."""
-        return self._move(self._precondition(self._slope()), self.objective())
+        return self._go(self._precondition(self._slope()), self.objective())
 
     def refit(self, tolerance: float, max_steps: int) -> None:
         """Take Newton steps until the relative decrease of the objective is below tolerance squared.
@@ -191,10 +196,43 @@ class JointFit:
         """
         before = self.objective()
         for _ in range(1 if self.family.link == "identity" else max_steps):
-            after = self._move(self._solve(self._slope(), tolerance), before)
+            after = self._go(self._solve(self._slope(), tolerance), before)
             if before - after <= tolerance**2 * abs(before):
                 break
             before = after
+
+    def sweep(self, n_sweeps: int = 1) -> float:
+        """Take one Newton step that block coordinate descent finds, one pass over the samples for each tree and sweep.
+
+        Parameters
+        ----------
+        n_sweeps : int
+            The first one goes from the newest tree to the oldest one, the next one back.
+
+        Returns
+        -------
+        float
+            The objective.
+        """
+        order = there_and_back(range(len(self.leaves.sizes)), n_sweeps)
+        return self._move(*self._step(*self.gradient_hessian(), order), self.objective())
+
+    def restart(self, n_sweeps: int) -> None:
+        """Find the leaf values again from 0, oldest trees first, such that the scores stay about the same.
+
+        Trees share directions: what one of them predicts, others can predict, too. Here it is left to the oldest tree
+        that can, so that later trees repeat little of earlier ones.
+
+        Parameters
+        ----------
+        n_sweeps : int
+            Sweeps from the oldest tree to the newest one. More of them come closer to the scores, and share more.
+        """
+        _, hessian = self.gradient_hessian()
+        gain = hessian * (self.scores - self.intercept[:, None])
+        self.leaf_values = np.zeros_like(self.leaf_values)
+        self.leaf_values, change = self._step(gain, hessian, [*range(len(self.leaves.sizes))] * n_sweeps)
+        self.scores = self.intercept[:, None] + change
 
     def violation(self) -> float:
         """Return the largest ``|Z'r - ridge v|``, relative to the largest leaf sum of ``|r|``: 0 if orthogonal."""
@@ -218,9 +256,30 @@ class JointFit:
             self._mean_of, self._mean_there = self.scores, self.family.mean(self.scores)
         return self._mean_there
 
-    def _move(self, direction: Float64, before: float) -> float:
+    def _go(self, direction: Float64, before: float) -> float:
+        return self._move(direction, self.leaves.scores(direction), before)
+
+    def _step(self, residual: Float64, hessian: Float64, order: Sequence[int]) -> tuple[Float64, Float64]:
+        """Fit trees one after the other; return what that adds to leaf values and scores. Outputs are independent."""
+        leaves, parts = self.leaves, self.leaves.slices()
+        step, change = np.zeros_like(self.leaf_values), np.zeros_like(residual)
+        for k in range(leaves.n_outputs):
+            path = [i for i in order if leaves.outputs[i] == k]
+            mass = {i: sum_by_leaf(leaves.index[i], hessian[k], leaves.sizes[i]) + self.ridge for i in set(path)}
+            sums = sum_by_leaf(leaves.index[path[0]], residual[k], leaves.sizes[path[0]])
+            for i, following in zip(path, [*path[1:], None], strict=True):
+                part, leaf = parts[i], leaves.index[i]
+                values = (sums - self.ridge * (self.leaf_values[part] + step[part])) / mass[i]
+                step[part] += values
+                if following is None:
+                    add_values(leaf, values, change[k])
+                else:
+                    other, size = leaves.index[following], leaves.sizes[following]
+                    sums = move_and_sum(leaf, values, residual[k], hessian[k], other, size, change[k])
+        return step, change
+
+    def _move(self, direction: Float64, change: Float64, before: float) -> float:
         """Go in a direction all the way, half of it and so on until the objective falls; return the objective."""
-        change = self.leaves.scores(direction)
         values, scores, step = self.leaf_values, self.scores, 1.0
         while step >= _SMALLEST_STEP:
             self.leaf_values, self.scores = values + step * direction, scores + step * change
@@ -274,3 +333,17 @@ class JointFit:
             rz, last = float(r @ z), rz
             p = z + (rz / last) * p
         return x
+
+
+def there_and_back(items: Sequence[int], n_sweeps: int) -> list[int]:
+    """Return items from the last to the first one, back to the last one, and so on; none follows itself.
+
+    Examples
+    --------
+    >>> there_and_back([0, 1, 2], 3)
+    [2, 1, 0, 1, 2, 1, 0]
+    """
+    path = list(items[::-1])
+    for sweep in range(1, n_sweeps):
+        path += items[1:] if sweep % 2 else items[-2::-1]
+    return path

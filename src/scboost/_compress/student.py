@@ -9,7 +9,7 @@ import numpy as np
 from scboost._compress.families import Family
 from scboost._compress.leaves import Leaves
 from scboost._compress.trees import apply_trees
-from scboost._compress.types import Float32, Float64
+from scboost._compress.types import Float32, Float64, Indices
 from scboost._model.document import Tree
 
 
@@ -24,11 +24,14 @@ class Problem:
         The teacher's raw scores, in units of `scale`.
     n_real : int
         How many of the samples, the first ones, are real; 0 if they are not told apart.
+    features : ndarray of int, optional
+        Features that trees may split on; all by default.
     """
 
     X: Float32
     target: Float64
     n_real: int = 0
+    features: Indices | None = None
 
     def weight(self, family: Family) -> Float64:
         """Return sample weights that make the mean Hessian 1 at most, of shape (n,)."""
@@ -110,4 +113,7 @@ class Student:
         """Return the model after some rounds."""
         at, n_trees = self.at(n_rounds), n_rounds * self.n_outputs
         grown = None if at is self.grown else self.grown
-        return Student(at.trees[:n_trees], at.intercept, at.history[:n_rounds], at.sizes[:n_trees], at.violation, grown)
+        cut = Student(at.trees[:n_trees], at.intercept, at.history[:n_rounds], at.sizes[:n_trees], at.violation, grown)
+        for X, places in at._places.values():  # noqa: SLF001 - of the same class
+            cut.remember(X, places.first(n_trees))
+        return cut

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from scboost._compress.families import FAMILIES, Family
 from scboost._compress.samples import Samples
-from scboost._compress.types import Float64
+from scboost._compress.trees import split_features
+from scboost._compress.types import Float64, Indices
 from scboost._core.losses import Loss
 from scboost._model.fitted import FittedModel, HasFittedModel
 from scboost.diagnostics import read_ensemble
@@ -40,6 +41,8 @@ class Teacher:
         The same as `raw` for encoded samples, if it is one of scboost's models of trees.
     baseline : mapping of str to ndarray
         What survival functions are computed from; empty for other models.
+    features : ndarray of int or None
+        Features that the trees of `raw_encoded` split on; None without it.
     """
 
     raw: Callable[[Any], Float64]
@@ -48,6 +51,7 @@ class Teacher:
     loss: Loss | None = None
     raw_encoded: Callable[[Float64], Float64] | None = None
     baseline: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    features: Indices | None = None
 
     @property
     def task(self) -> str:
@@ -131,8 +135,11 @@ def _of_fitted_model(fitted: FittedModel, n_threads: int) -> Teacher:
         return np.asarray(fitted.ensemble.scores(matrix.astype(np.float32), n_threads), dtype=np.float64)
 
     family = FAMILIES[_LINKS[fitted.loss.link.name] if task == "regression" else "identity"]()
-    encoded = None if fitted.has_other_learners else raw_encoded
-    return Teacher(raw, family, fitted.classes, fitted.loss, encoded, fitted.baseline)
+    if fitted.has_other_learners:
+        return Teacher(raw, family, fitted.classes, fitted.loss, None, fitted.baseline)
+    ensemble = fitted.trees("compress")
+    features = split_features([tree for t in ensemble.kept.tolist() for tree in ensemble.trees_of(t)])
+    return Teacher(raw, family, fitted.classes, fitted.loss, raw_encoded, fitted.baseline, features)
 
 
 def _from_classifier(predict_proba: Callable[[Any], Any], labels: npt.NDArray[Any]) -> Teacher:

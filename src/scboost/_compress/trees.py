@@ -16,6 +16,12 @@ def leaf_nodes(tree: Tree) -> Indices:
     return np.flatnonzero(leaves(tree))
 
 
+def split_features(trees: Sequence[Tree]) -> Indices:
+    """Return the features on which trees split, rising."""
+    used = [tree["split_indices"][~leaves(tree)] for tree in trees]
+    return np.unique(np.concatenate([np.zeros(0, np.int32), *used])).astype(np.intp)
+
+
 def apply_trees(trees: Sequence[Tree], X: Float32) -> Iterator[Indices]:
     """Yield the leaf of each sample for one tree after the other, as :func:`apply_tree` finds it."""
     if not is_available():
@@ -63,6 +69,14 @@ def apply_tree(tree: Tree, X: Float32) -> Indices:
         node[active] = at = np.where(goes_left, left[at], right[at])
         active = active[left[at] != -1]
     return np.searchsorted(leaf_nodes(tree), node)
+
+
+def with_features(tree: Tree, features: Indices, n_features: int) -> Tree:
+    """Return a copy of a tree that was grown on some of `n_features` features, with their numbers among all."""
+    inner = ~leaves(tree)
+    numbers = tree["split_indices"].copy()
+    numbers[inner] = features[numbers[inner]]
+    return {**tree, "split_indices": numbers, "tree_param": {**tree["tree_param"], "num_feature": str(n_features)}}
 
 
 def with_values(tree: Tree, values: Float64) -> Tree:

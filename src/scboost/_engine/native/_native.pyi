@@ -238,6 +238,15 @@ def sum_by_pair(
     weight: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
 ) -> None: ...
+def move_and_sum(
+    leaf: npt.NDArray[np.unsignedinteger],
+    change: npt.NDArray[np.float64],
+    residual: npt.NDArray[np.float64],
+    hessian: npt.NDArray[np.float64],
+    other: npt.NDArray[np.unsignedinteger],
+    moved: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+) -> None: ...
 def lambdarank(
     y: npt.NDArray[np.float64],
     score: npt.NDArray[np.float64],

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 
 namespace scb {
 namespace {
 
 constexpr std::uint32_t kDefaultLeft = 1u << 31, kCategorical = 1u << 30, kFeature = kCategorical - 1;
-constexpr std::size_t kRows = 64;  // samples of a block, which stay in cache while all trees look at them
+// Samples of a block, which stay in cache while all trees look at them. Trees that are stored as full ones take memory,
+// so that a block should be large; threads share few samples in smaller blocks.
+constexpr std::size_t kRows = 256, kSharedRows = 64, kManyRows = 8192;
 constexpr int kLanes = 8;          // paths that are followed at the same time
-constexpr std::uint32_t kFull = 8; // depth up to which trees are stored as full ones
+constexpr std::uint32_t kFull = 8, kFullIfDense = 10;  // depth up to which trees are stored as full ones
+constexpr std::size_t kDense = 8;  // those of the larger depth if one in so many places has a leaf of its own
 constexpr float kMostCategories = 16777216.0f;  // beyond, XGBoost takes a category for an unknown one
 
 bool any_missing(const float* values, std::size_t count) {
@@ -35,7 +39,7 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
       set_of[static_cast<std::size_t>(node)] = static_cast<std::int64_t>(i);
     }
     std::uint32_t deepest = 0;
-    bool numeric = true;
+    bool categorical = false, small_sets = true;  // of at most the first 32 categories
     for (std::size_t i = 0; i < order.size(); ++i) {
       const auto number = static_cast<std::size_t>(order[i]);
       const std::int32_t left = tree.left[number], right = tree.right[number];
@@ -62,8 +66,7 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
         depth.push_back(depth[i] + 1);
         depth.push_back(depth[i] + 1);
         if (tree.split_type[number]) {
-          categorical_ = true;
-          numeric = false;
+          categorical_ = categorical = true;
           node.feature |= kCategorical;
           const std::int64_t set = set_of[number];
           start = static_cast<std::uint32_t>(sets_.size());
@@ -75,6 +78,7 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
             if (word >= size) sets_.resize(start + (size = word + 1), 0);
             sets_[start + word] |= 1u << (category & 31);
           }
+          small_sets &= size <= 1;
         }
       }
       nodes_.push_back(node);
@@ -86,7 +90,9 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
     roots_.push_back(root);
     depths_.push_back(deepest);
     deepest_ = std::max(deepest_, deepest);
-    const bool full = numeric && deepest <= kFull;
+    const bool dense = (std::size_t{1} << std::min(deepest, 30u)) <= kDense * (order.size() + 1) / 2;
+    const bool full = small_sets && (deepest <= kFull || (deepest <= kFullIfDense && dense));
+    has_categories_.push_back(categorical);
     first_step_.push_back(full ? static_cast<std::int64_t>(steps_.size()) : -1);
     first_leaf_.push_back(full ? static_cast<std::int64_t>(leaves_.size()) : -1);
     if (full) {
@@ -117,8 +123,9 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
 template <class Visit>
 void Forest::for_blocks(const Samples& X, Pool* pool, const Visit& visit) const {
   const std::size_t n = X.matrix.n, d = X.matrix.d;
-  run(pool, (n + kRows - 1) / kRows, [&](std::size_t block) {
-    const std::size_t first = block * kRows, count = std::min(n, first + kRows) - first;
+  const std::size_t size = pool == nullptr || n >= kManyRows ? kRows : kSharedRows;
+  run(pool, (n + size - 1) / size, [&](std::size_t block) {
+    const std::size_t first = block * size, count = std::min(n, first + size) - first;
     if (X.matrix.dense != nullptr) {
       visit(first, count, X.matrix.dense + first * d);
       return;
@@ -184,12 +191,17 @@ void Forest::fill(std::size_t place, std::uint32_t depth, std::int32_t at, Step*
   }
   const Node& node = nodes_[static_cast<std::size_t>(at)];
   const bool leaf = is_leaf(at);
-  steps[place] = leaf ? Step{0.0f, 0u} : Step{node.cut, node.feature};
+  float cut = node.cut;
+  if (!leaf && (node.feature & kCategorical)) {  // the set itself, as bits
+    const std::uint32_t set = set_size_[static_cast<std::size_t>(at)] > 0 ? sets_[set_start_[static_cast<std::size_t>(at)]] : 0;
+    std::memcpy(&cut, &set, sizeof cut);
+  }
+  steps[place] = leaf ? Step{0.0f, 0u} : Step{cut, node.feature};
   fill(2 * place + 1, depth - 1, leaf ? at : node.left, steps, leaves);
   fill(2 * place + 2, depth - 1, leaf ? at : node.left + 1, steps, leaves);
 }
 
-template <int kCount, bool kMissing>
+template <int kCount, bool kMissing, bool kCategories>
 SCB_INLINE void Forest::walk_full(std::uint32_t* at, const Step* const* steps, const float* const* rows,
                                   std::uint32_t depth) const {
   std::uint32_t now[kCount];
@@ -197,7 +209,15 @@ SCB_INLINE void Forest::walk_full(std::uint32_t* at, const Step* const* steps, c
   for (std::uint32_t s = 0; s < depth; ++s)
     for (int i = 0; i < kCount; ++i) {
       const Step step = steps[i][now[i]];
-      if (kMissing) {
+      if (kCategories) {
+        const float x = rows[i][step.feature & kFeature];
+        std::uint32_t set;
+        std::memcpy(&set, &step.cut, sizeof set);
+        const bool missing = x != x, left = step.feature >> 31, known = x >= 0.0f && x < 32.0f;
+        const bool in_set = known & ((set >> (known ? static_cast<std::uint32_t>(x) : 0u)) & 1u);
+        const bool numeric = !(x < step.cut);
+        now[i] = 2 * now[i] + 1 + (missing ? !left : (step.feature & kCategorical) ? in_set : numeric);
+      } else if (kMissing) {
         const float x = rows[i][step.feature & kFeature];
         const bool missing_left = (x != x) & (step.feature >> 31);
         now[i] = 2 * now[i] + 1 + (!(x < step.cut) & !missing_left);
@@ -209,7 +229,7 @@ SCB_INLINE void Forest::walk_full(std::uint32_t* at, const Step* const* steps, c
   for (int i = 0; i < kCount; ++i) at[i] = now[i] - above;
 }
 
-template <bool kMissing>
+template <bool kMissing, bool kCategories>
 void Forest::leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
                             std::int32_t* leaf) const {
   const std::uint32_t depth = depths_[tree];
@@ -221,12 +241,12 @@ void Forest::leaves_of_full(const float* rows, std::size_t stride, std::size_t c
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (int k = 0; k < kLanes; ++k) lanes[k] = rows + (i + static_cast<std::size_t>(k)) * stride;
-    walk_full<kLanes, kMissing>(at, steps, lanes, depth);
+    walk_full<kLanes, kMissing, kCategories>(at, steps, lanes, depth);
     for (int k = 0; k < kLanes; ++k) leaf[i + static_cast<std::size_t>(k)] = leaves[at[k]];
   }
   for (; i < count; ++i) {
     lanes[0] = rows + i * stride;
-    walk_full<1, kMissing>(at, steps, lanes, depth);
+    walk_full<1, kMissing, kCategories>(at, steps, lanes, depth);
     leaf[i] = leaves[at[0]];
   }
 }
@@ -254,11 +274,13 @@ void Forest::leaves_of_any(const float* rows, std::size_t stride, std::size_t co
 void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, bool missing,
                        std::int32_t* leaf) const {
   if (first_step_[tree] < 0) {
-    categorical_ ? leaves_of_any<true>(rows, stride, count, tree, leaf)
-                 : leaves_of_any<false>(rows, stride, count, tree, leaf);
+    has_categories_[tree] ? leaves_of_any<true>(rows, stride, count, tree, leaf)
+                          : leaves_of_any<false>(rows, stride, count, tree, leaf);
+  } else if (has_categories_[tree]) {
+    leaves_of_full<true, true>(rows, stride, count, tree, leaf);
   } else {
-    missing ? leaves_of_full<true>(rows, stride, count, tree, leaf)
-            : leaves_of_full<false>(rows, stride, count, tree, leaf);
+    missing ? leaves_of_full<true, false>(rows, stride, count, tree, leaf)
+            : leaves_of_full<false, false>(rows, stride, count, tree, leaf);
   }
 }
 

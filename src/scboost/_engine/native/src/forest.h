@@ -52,8 +52,8 @@ class Forest {
   };
   // A tree that is not deep, as a full binary tree: the children of node i are 2i + 1 and 2i + 2.
   struct Step {
-    float cut;
-    std::uint32_t feature;  // with the flag of the default direction
+    float cut;              // of a split by category, the bits of the set
+    std::uint32_t feature;  // with the same flags
   };
   struct Element;
 
@@ -63,9 +63,9 @@ class Forest {
   std::int32_t next(std::int32_t at, const float* row) const;
   template <int kLanes, bool kCategories>
   void walk(std::int32_t* at, const float* const* rows, std::uint32_t depth) const;
-  template <int kLanes, bool kMissing>
+  template <int kLanes, bool kMissing, bool kCategories>
   void walk_full(std::uint32_t* at, const Step* const* steps, const float* const* rows, std::uint32_t depth) const;
-  template <bool kMissing>
+  template <bool kMissing, bool kCategories>
   void leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
                       std::int32_t* leaf) const;
   template <bool kCategories>
@@ -89,6 +89,7 @@ class Forest {
   std::vector<std::uint32_t> sets_;
   std::vector<Step> steps_;            // of the full trees
   std::vector<std::int32_t> leaves_;   // and the nodes of their leaves
+  std::vector<char> has_categories_;   // whether a tree has splits by category
   std::vector<std::int64_t> first_step_, first_leaf_;  // of each tree; -1 if it is not full
   std::uint32_t deepest_ = 0;
   bool categorical_ = false;

@@ -35,4 +35,25 @@ void sum_by_pair(const Leaf* leaf, const Other* other, const double* weight, std
   for (std::size_t i = 0; i < n; ++i) out[leaf[i] * n_other + other[i]] += weight[i];
 }
 
+// moved[i] += change[leaf[i]], and out[l] = the sum of residual - hessian * moved over the samples of leaf l of another
+// tree: what the next step of a sweep over the trees needs, in one pass.
+template <class Leaf, class Other>
+void move_and_sum(const Leaf* leaf, const double* change, const double* residual, const double* hessian,
+                  const Other* other, std::size_t n, std::size_t n_other, double* moved, double* out) {
+  std::vector<double> even(n_other, 0.0);
+  for (std::size_t l = 0; l < n_other; ++l) out[l] = 0;
+  std::size_t i = 0;
+  for (; i + 1 < n; i += 2) {
+    moved[i] += change[leaf[i]];
+    moved[i + 1] += change[leaf[i + 1]];
+    even[other[i]] += residual[i] - hessian[i] * moved[i];
+    out[other[i + 1]] += residual[i + 1] - hessian[i + 1] * moved[i + 1];
+  }
+  if (i < n) {
+    moved[i] += change[leaf[i]];
+    even[other[i]] += residual[i] - hessian[i] * moved[i];
+  }
+  for (std::size_t l = 0; l < n_other; ++l) out[l] += even[l];
+}
+
 }  // namespace scb

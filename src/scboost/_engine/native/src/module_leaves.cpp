@@ -24,9 +24,11 @@ void require(bool condition) {
 
 template <class Leaf>
 void require_leaves(const In<Leaf>& leaf, std::size_t n_leaves) {
+  const Leaf* values = leaf.data();  // in a variable, without which the loop is not vectorized
+  const std::size_t n = leaf.shape(0);
   Leaf largest = 0;
-  for (std::size_t i = 0; i < leaf.shape(0); ++i) largest = std::max(largest, leaf.data()[i]);
-  require(leaf.shape(0) == 0 || static_cast<std::size_t>(largest) < n_leaves);
+  for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, values[i]);
+  require(n == 0 || static_cast<std::size_t>(largest) < n_leaves);
 }
 
 template <class Leaf, class Other>
@@ -42,6 +44,20 @@ void bind_pair(nb::module_& m) {
         scb::sum_by_pair(leaf.data(), other.data(), weight.data(), n, n_leaves, n_other, out.data());
       },
       "leaf"_a.noconvert(), "other"_a.noconvert(), "weight"_a.noconvert(), "out"_a.noconvert());
+  m.def(
+      "move_and_sum",
+      [](const In<Leaf>& leaf, const In<double>& change, const In<double>& residual, const In<double>& hessian,
+         const In<Other>& other, const Out& moved, const Out& out) {
+        const std::size_t n = leaf.shape(0);
+        require(residual.shape(0) == n && hessian.shape(0) == n && other.shape(0) == n && moved.shape(0) == n);
+        nb::gil_scoped_release release;
+        require_leaves(leaf, change.shape(0));
+        require_leaves(other, out.shape(0));
+        scb::move_and_sum(leaf.data(), change.data(), residual.data(), hessian.data(), other.data(), n, out.shape(0),
+                          moved.data(), out.data());
+      },
+      "leaf"_a.noconvert(), "change"_a.noconvert(), "residual"_a.noconvert(), "hessian"_a.noconvert(),
+      "other"_a.noconvert(), "moved"_a.noconvert(), "out"_a.noconvert());
 }
 
 template <class Leaf>
