@@ -208,7 +208,10 @@ class FoldRuns:
         return losses
 
     def _catch_up(self, n_folds: int, stopping: EarlyStopping | None) -> None:
-        """Add models of further folds, with as many rounds as the others have or until the loss of all says to stop."""
+        """Add models of further folds, with as many rounds as the others have or until the loss of all says to stop.
+
+        Models that have nothing left to learn before keep their predictions.
+        """
         first, n_rounds = len(self._runs), len(self.losses)
         while len(self._runs) < n_folds:
             self._add_run()
@@ -219,9 +222,9 @@ class FoldRuns:
         if stopping is not None:
             weights = [part.weight for part in self._held_out]
             joint = JointStopping(stopping, tuple(self.losses), sum(weights[:first]) / sum(weights))
-        grown = len(self._grow(self._runs[first:], n_rounds, joint))
-        self.losses = self.first_losses(n_folds)[:grown]
-        self._done = stopping is not None and grown < n_rounds
+        grown = self._grow(self._runs[first:], n_rounds, joint)
+        self._done = joint is not None and len(grown) < n_rounds and joint.reached(grown)
+        self.losses = self.first_losses(n_folds)[: len(grown) if self._done else n_rounds]
         before, best = best, int(np.argmin(self.losses))
         for i in range(first if best == before else 0, n_folds):
             self._keep_round(i, best + 1)
