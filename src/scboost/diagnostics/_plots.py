@@ -232,9 +232,10 @@ def plot_energy(*reports: RedundancyReport, labels: list[str] | None = None, ax:
         k = report.n_components_90
         if k:
             ax.plot([k, k], [0, explained[k - 1]], color=f"C{i}", lw=0.8, ls=":")
-            ax.annotate(f"{k}", (k, 0.91), color=f"C{i}", fontsize=9, ha="right")
+            beside = {"xytext": (3, 3 + 11 * i), "textcoords": "offset points"}
+            ax.annotate(f"{k}", (k, 0), **beside, color=f"C{i}", fontsize=9)
     ax.axhline(0.9, color=_GREY, lw=0.8, ls=":")
-    ax.annotate("90 %", (1, 0.9), va="bottom", color=_GREY, fontsize=8)
+    ax.annotate("90 %", (1, 0.89), xycoords=("axes fraction", "data"), ha="right", va="top", color=_GREY, fontsize=8)
     ax.set(
         xlabel="components",
         ylabel="explained share of the variance",

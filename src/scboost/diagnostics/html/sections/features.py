@@ -75,7 +75,7 @@ def _bars(
 def _subject(labels: list[str]) -> str:
     if not labels:
         return "predicted value"
-    return f"probability of {labels[1]}" if len(labels) == 2 else "probability of the class"
+    return f"probability of class {labels[1]}" if len(labels) == 2 else "probability of the class"
 
 
 def _effect_chart(effect: Effect, labels: list[str]) -> Section:
@@ -98,17 +98,18 @@ def _draw_effect(ax: Axes, effect: Effect, labels: list[str]) -> None:
 
 def _explanation(one: Explanation, labels: list[str]) -> Section:
     largest = float(np.abs(one.contribution).max()) or 1.0
+    decimals = int(np.clip(2 - np.floor(np.log10(largest)), 0, 12))  # three significant digits of the largest
     return {
         "reason": one.reason,
         "prediction": number(one.prediction),
         "baseline": number(one.baseline),
-        "subject": f"probability of {labels[one.output]}" if labels else "prediction",
+        "subject": f"probability of class {labels[one.output]}" if labels else "prediction",
         "entries": [
             {
                 "name": name if name == OTHERS else f"{name} = {value}",
                 "width": 50 * abs(float(c)) / largest,
                 "positive": c > 0,
-                "value": f"{c:+.3g}",
+                "value": f"{c:+.{decimals}f}" if round(float(c), decimals) else "0",
             }
             for name, value, c in zip(one.names, one.values, one.contribution, strict=True)
         ],
