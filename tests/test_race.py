@@ -413,3 +413,12 @@ def test_a_thorough_selection_compares_the_winner_with_the_default_on_all_folds(
     misleading = MisleadingFolds(Candidate(replace(BASE, max_depth=3)), list(falling(0.6)))
     race = Race(EarlyStopping(30, 0.0), 200, in_standard_errors, 10, thorough=thorough)
     assert race.run([default, misleading]) is (default if thorough else misleading)
+
+
+@pytest.mark.parametrize("position", [0, 9, 18])
+def test_a_fold_without_anything_to_learn_does_not_end_the_fit(position):
+    """The only target that differs is held out from one fold model, which has no trees."""
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.zeros(60)
+    y[position] = 1e6
+    params = {"loss": "expectile", "expectile": 0.1, "min_split_loss": 10.0, "cv": 2, "n_jobs": 1, "random_state": 0}
+    assert np.isfinite(SCBoostRegressor(**params).fit(X, y).predict(X)).all()
