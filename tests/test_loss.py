@@ -326,3 +326,13 @@ def test_the_log_odds_of_a_rare_negative_class_keep_their_precision():
     weight = np.array([3.2, 877490.7, 2440479.1, 4.8e-05, 2.4e-06])
     found = LogisticLoss().initial_score(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), weight)
     assert found[0] == pytest.approx(np.log(weight[:4].sum() / weight[4]), rel=1e-13)
+
+
+@pytest.mark.parametrize("power", [1.2, 1.5, 1.9])
+@pytest.mark.filterwarnings("error:invalid value")
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_tweedie_derivatives_at_zero_are_finite_for_any_score(power):
+    y, raw = np.zeros(3), np.array([[-1e5, 0.0, 3.0]])
+    gradient, hessian = TweedieLoss(power).gradient_hessian(y, raw)
+    np.testing.assert_allclose(gradient, np.exp((2 - power) * raw))
+    assert np.isfinite(hessian).all()

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import stat
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -542,3 +543,19 @@ def test_a_fit_whose_hessians_overflow_survives_its_file(engine, seed, tmp_path)
     model = SCBoostRegressor(**diverging, engine=engine, n_jobs=1).fit(X, y)
     model.save_model(tmp_path / "model.ubj")
     np.testing.assert_array_equal(load_model(tmp_path / "model.ubj").predict(X), model.predict(X))
+
+
+def test_models_whose_covers_exceed_the_largest_number_are_loaded(tmp_path):
+    """A diverging fit: the Hessian of a node is larger than float32 holds."""
+    X = np.array([1.77, -0.21, 0.98, -0.16, -0.37, -0.82, -0.04, 1.49])[:, None]
+    y = np.array([69.49, 1.04, 19.17, 0.3, 36.56, 1104.38, 12.88, 703.3])
+    weight = 1e12 * np.array([1.243, 1.203, 1.317, 0.574, 1.481, 1.352, 1.458, 1.03])
+    model = SCBoostRegressor(loss="gamma", learning_rate=3.0, n_estimators=6)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, weight)
+    path = tmp_path / "model.json"
+    model.save_model(path)
+    trees = json.loads(path.read_text())["learner"]["gradient_booster"]["model"]["trees"]
+    assert max(max(tree["sum_hessian"]) for tree in trees) > 3.4e38
+    np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))

@@ -130,3 +130,12 @@ def test_every_test_that_the_page_names_exists():
         if not re.search(rf"^def {test}\(", path.read_text(), re.MULTILINE):
             missing.append((file, test))
     assert not missing
+
+
+@pytest.mark.parametrize("weight", [None, np.r_[0.0, np.ones(59)]])
+def test_categories_that_no_training_sample_has_may_change_in_a_warm_start(weight):
+    X = np.c_[np.full(60, np.nan), np.arange(60.0)]
+    X[59 if weight is None else 0, 0] = 28.0  # in the validation set, or without weight
+    y = np.arange(60) % 3 > 0
+    case = soak.Case("classes", X, y, weight, {"n_estimators": 1}, (0,), 15 if weight is None else 0)
+    assert soak.judge(case, ["categories"])[0] == "held"

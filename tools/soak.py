@@ -329,7 +329,9 @@ def check_categories(case: Case, model: Any) -> None:
         return
     rounds = case.params.get("n_estimators", 3)
     started = case.fit(warm_start=True)
-    if started.n_estimators_ < rounds or all(np.isnan(case.X[:, j]).all() for j in case.categorical):
+    counts = case.weight > 0 if case.weight is not None else np.ones(len(case.X), dtype=bool)
+    learned = case.X[: len(case.X) - case.n_validation][counts[: len(case.X) - case.n_validation]]
+    if started.n_estimators_ < rounds or all(np.isnan(learned[:, j]).all() for j in case.categorical):
         return
     try:
         renamed.fit(model=started.set_params(n_estimators=rounds + 1))

@@ -288,6 +288,7 @@ def check_covers(tree: Tree) -> None:
     left, cover = tree["left_children"], tree["sum_hessian"].astype(np.float64)
     inner = np.flatnonzero(left != LEAF)
     total = cover[left[inner]] + cover[tree["right_children"][inner]]
+    total = np.minimum(total, np.finfo(np.float32).max)  # the largest cover that is stored
     if (cover < 0).any() or (np.abs(total - cover[inner]) > _COVER_TOLERANCE * cover[inner]).any():
         raise ValueError("the covers of two children do not add up to that of their parent")
 

@@ -122,7 +122,8 @@ class GammaLoss(TweedieLoss):
 def _tweedie_terms(y: FloatArray, raw: FloatArray, power: float) -> tuple[FloatArray, FloatArray]:
     """Return the terms of the derivative that raise a score and that lower it; their difference is the gradient."""
     p = raw.dtype.type(power)
-    return y * np.exp((1 - p) * raw), np.exp((2 - p) * raw)
+    exponent = np.where(y > 0, (1 - p) * raw, raw.dtype.type(0))  # 0 times infinity is no number
+    return y * np.exp(exponent), np.exp((2 - p) * raw)
 
 
 class _TweedieLineSearch(LineSearch):
