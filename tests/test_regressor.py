@@ -157,6 +157,15 @@ def test_hubers_delta_is_the_documented_quantile():
     assert _huber_delta(Samples(X, np.ones(300), None), SINGLE_PROCESS) == 1.0
 
 
+@pytest.mark.parametrize("unit", [1e-3, 2.0**20])
+def test_the_huber_loss_of_a_constant_target_has_its_unit(unit):
+    X, y = np.arange(6.0)[:, None], np.full(6, 5.0)
+    params = {"loss": "huber", "init": "zero", "n_estimators": 2}
+    one, other = (SCBoostRegressor(**params).fit(X, y * u).predict(X) for u in (1.0, unit))
+    np.testing.assert_allclose(other / unit, one, rtol=1e-6)
+    assert _huber_delta(Samples(X, 0 * y, None), SINGLE_PROCESS) == 1.0
+
+
 def test_poisson_predicts_means_of_counts():
     model = model_of("poisson", n_estimators=50).fit(X, COUNTS)
     prediction = model.predict(X)

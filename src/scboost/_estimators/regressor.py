@@ -75,7 +75,7 @@ class SCBoostRegressor(RegressorMixin, SupportsTargets):
         Variance power of ``loss="tweedie"``: the variance is proportional to this power of the mean. None is 1.5.
     huber_delta : float or None, default=None
         Absolute residual, in units of y, beyond which ``loss="huber"`` is linear. None uses the 0.9 quantile of the
-        non-zero absolute deviations from the median of y.
+        non-zero absolute deviations from the median of y; if y is constant, its absolute value.
     <shared parameters>
 
     Attributes
@@ -375,12 +375,16 @@ def named_loss(parameters: Mapping[str, Any], default_delta: Callable[[], float]
 
 
 def _huber_delta(samples: Samples, communicator: Communicator, base: Loss | None = None) -> float:
-    """Return the delta of a base model, or the weighted 0.9 quantile of nonzero distances from the median, or 1."""
+    """Return the delta of a base model, or the weighted 0.9 quantile of nonzero distances from the median.
+
+    For a constant target it is the absolute value of the target, or 1 for 0.
+    """
     if isinstance(base, HuberLoss):
         return base.delta
-    distance = np.abs(samples.y - weighted_quantile(samples.y, samples.weight, 0.5, communicator))
+    median = weighted_quantile(samples.y, samples.weight, 0.5, communicator)
+    distance = np.abs(samples.y - median)
     away = distance > 0
     if not communicator.sum(np.array(away.sum(dtype=np.float64))):
-        return 1.0
+        return abs(median) or 1.0
     weight = None if samples.weight is None else samples.weight[away]
     return weighted_quantile(distance[away], weight, 0.9, communicator)
