@@ -403,7 +403,7 @@ def test_leaf_values_are_fitted_again_without_dropped_trees(rng):
     family = FAMILIES["logit"]()
     search = Search(fitting, validation, np.zeros(4, bool), family, 1)
     grown, _ = grow_selected(fitting, validation, np.zeros(4, bool), family, Settings.of(fitting, family, 8, 16))
-    student, ridge = search.student(8, 16, lambda student: 3)
+    student, ridge = search.student(8, 16, lambda grown: grown.truncated(3))
     assert student.n_rounds == 3
     assert len(student.trees) == 3
     before = family.divergence(grown.scores(fitting.X, 3), fitting.target).mean()

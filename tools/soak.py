@@ -329,8 +329,8 @@ def check_categories(case: Case, model: Any) -> None:
         return
     rounds = case.params.get("n_estimators", 3)
     started = case.fit(warm_start=True)
-    counts = case.weight > 0 if case.weight is not None else np.ones(len(case.X), dtype=bool)
-    learned = case.X[: len(case.X) - case.n_validation][counts[: len(case.X) - case.n_validation]]
+    counts = np.arange(len(case.X)) < len(case.X) - case.n_validation
+    learned = case.X[counts if case.weight is None else counts & (case.weight > 0)]
     if started.n_estimators_ < rounds or all(np.isnan(learned[:, j]).all() for j in case.categorical):
         return
     try:

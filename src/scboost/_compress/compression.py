@@ -111,10 +111,12 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         return fitted_model(student, unit.scale, teacher, samples.encoder)
 
     n_rounds, leaves = budget.shape(len(fitting.target), file_size(fitted_of(Student.empty(len(fitting.target)))))
-    student, ridge = search.student(n_rounds, leaves, lambda grown: budget.most_rounds(grown, fitted_of))
-    kept = budget.most_rounds(student, fitted_of)  # other leaf values may take more digits
-    student = student if kept == student.n_rounds else student.truncated(kept)
-    small = fitted_of(student)
+
+    def cut(grown: Student) -> Student:
+        return grown if budget.max_bytes is None else budget.cut(grown, fitted_of)[0]
+
+    student, ridge = search.student(n_rounds, leaves, cut)
+    student, small, n_bytes = budget.cut(student, fitted_of)  # other leaf values may take more digits
     curve, certificate, teacher_loss, fidelity = measure(
         student, unit, teacher, data.certifying, (fitting, validation), options.confidence
     )
@@ -122,7 +124,7 @@ def compress_model(model: object, X: Any, y: Any, options: Options, seed: int, n
         model=small,
         n_trees=student.n_rounds,
         n_leaves=sum(student.sizes),
-        n_bytes=file_size(small),
+        n_bytes=n_bytes,
         fidelity=fidelity,
         loss=curve[-1].loss,
         teacher_loss=teacher_loss,
@@ -216,8 +218,8 @@ class Budget:
             )
         return n_rounds, min(leaves, self.max_leaves)
 
-    def most_rounds(self, student: Student, fitted_of: Callable[[Student], FittedModel]) -> int:
-        """Return the rounds of a student that fit: less than all where sets of categories take more than reckoned.
+    def cut(self, student: Student, fitted_of: Callable[[Student], FittedModel]) -> tuple[Student, FittedModel, int]:
+        """Drop the last rounds of a student that do not fit, because sets of categories take more than reckoned.
 
         Parameters
         ----------
@@ -225,14 +227,23 @@ class Budget:
             All its rounds have about the same size.
         fitted_of : callable
             Makes the fitted model, whose file counts.
+
+        Returns
+        -------
+        student : Student
+            The same one if all its rounds fit.
+        fitted : FittedModel
+        size : int
+            Bytes of its file.
         """
-        kept = student.n_rounds
-        while self.max_bytes is not None and kept > 1:
-            size = file_size(fitted_of(student if kept == student.n_rounds else student.truncated(kept)))
-            if size <= self.max_bytes:
-                break
+        cut, kept = student, student.n_rounds
+        while True:
+            fitted = fitted_of(cut)
+            size = file_size(fitted)
+            if self.max_bytes is None or size <= self.max_bytes or kept == 1:
+                return cut, fitted, size
             kept = max(min(kept * self.max_bytes // size, kept - 1), 1)
-        return kept
+            cut = student.truncated(kept)
 
 
 def _tree_bytes(n_leaves: int) -> int:
@@ -254,7 +265,7 @@ class Search:
     n_threads: int
 
     def student(
-        self, n_rounds: int, max_leaves: int, most_rounds: Callable[[Student], int] = lambda grown: grown.n_rounds
+        self, n_rounds: int, max_leaves: int, cut: Callable[[Student], Student] = lambda grown: grown
     ) -> tuple[Student, float]:
         """Return a student of at most this size, and its ridge.
 
@@ -262,15 +273,14 @@ class Search:
         ----------
         n_rounds, max_leaves : int
             Rounds that are grown, and leaves of a tree.
-        most_rounds : callable, optional
-            ``most_rounds(grown)`` rounds of a student are kept, and leaf values are fitted without the trees of others.
+        cut : callable, optional
+            May drop the last rounds of the grown student; leaf values are fitted without their trees.
         """
         settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
         student, fit = grow_selected(
             self.fitting, self.validation, self.categorical, self.family, settings, self.n_threads
         )
-        kept = most_rounds(student)
-        if kept < student.n_rounds:
-            student = student.truncated(kept)
+        grown, student = student, cut(student)
+        if student is not grown:
             fit = fit.of_trees(student.leaves(self.fitting.X), student.history[-1])
         return select_ridge(student, fit, _RIDGES, self.validation, self.family)

@@ -441,8 +441,7 @@ def _sharing(p: Parameters, strategy: Strategy, loss: Loss, engine: str, *, cons
         if found:
             raise ValueError(f"multi_strategy='multi_output_tree' cannot be used with {found[0]}.")
         return loss.n_outputs > 1
-    few_rounds = not strategy.open_rounds
-    return p.multi_strategy == "auto" and not found and not few_rounds and autotune.shares_structure(loss)
+    return p.multi_strategy == "auto" and strategy.open_rounds and not found and autotune.shares_structure(loss)
 
 
 def _options(p: Parameters, loss: Loss, engine: str, *, shared: bool) -> TreeOptions:
