@@ -162,8 +162,9 @@ def compress(
         Synthetic samples like X, or a function ``X_synthetic(n_samples, rng)`` that draws them, in place of the
         built-in generator, which replaces about half of the values of a sample by those of a near neighbor.
     n_synthetic : int or "auto", default="auto"
-        Number of synthetic samples; "auto" is at most 100,000, and 14 per sample in regression, but at least 20,000.
-        For classifiers, it is 8 per sample, but at least 10,000, if `max_trees` is at most 20, else 6 and 8,000.
+        Number of synthetic samples. "auto" is 14 per sample of X in regression, but at least 20,000. In
+        classification it is 8 per sample, but at least 10,000, if `max_trees` is at most 20; otherwise 6 per sample,
+        but at least 8,000. It is at most 100,000.
     link : {"auto", "identity", "log", "logit", "softmax"}, default="auto"
         How raw scores become predictions. Needed if `model` is a function: it returns the log-odds of the second class
         ("logit"), one score for each class ("softmax"), predictions ("identity") or their logarithms ("log").

@@ -74,8 +74,9 @@ class SCBoostRegressor(RegressorMixin, SupportsTargets):
     tweedie_power : float in (1, 2) or None, default=None
         Variance power of ``loss="tweedie"``: the variance is proportional to this power of the mean. None is 1.5.
     huber_delta : float or None, default=None
-        Absolute residual, in units of y, beyond which ``loss="huber"`` is linear. None uses the 0.9 quantile of the
-        non-zero absolute deviations from the median of y; if y is constant, its absolute value.
+        Absolute residual, in units of y, beyond which ``loss="huber"`` is linear. Lower it for more robustness to
+        outliers. None uses the weighted 0.9 quantile of the non-zero absolute deviations of y from its median; for
+        constant y, its absolute value, or 1 if y is 0. A continued fit keeps the value of the model it continues.
     <shared parameters>
 
     Attributes
@@ -375,9 +376,10 @@ def named_loss(parameters: Mapping[str, Any], default_delta: Callable[[], float]
 
 
 def _huber_delta(samples: Samples, communicator: Communicator, base: Loss | None = None) -> float:
-    """Return the delta of a base model, or the weighted 0.9 quantile of nonzero distances from the median.
+    """Return the default of ``huber_delta``: that of the base model if it has a Huber loss, else one from the data.
 
-    For a constant target it is the absolute value of the target, or 1 for 0.
+    The latter is the weighted 0.9 quantile of the non-zero absolute deviations from the median. For a constant target
+    it is the absolute value of the target, or 1 if the target is 0.
     """
     if isinstance(base, HuberLoss):
         return base.delta
