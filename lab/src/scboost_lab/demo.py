@@ -108,7 +108,7 @@ def draw(results: list[Result], path: Path) -> None:
         ax.plot(row.seconds, row.log_loss, "o", color=color)
         ax.annotate(row.name, (row.seconds, row.log_loss), xytext=(5, 4), textcoords="offset points", color=color)
     ax.set(xscale="log", xlabel="fit seconds, one thread", ylabel="test log-loss", title="Defaults of five libraries")
-    ax.margins(x=0.2)
+    ax.margins(x=0.2, y=0.1)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
