@@ -16,17 +16,29 @@ from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from data_makers import FAST, real_target, three_classes, two_classes
-from scboost import SCBoostClassifier, SCBoostRegressor, tree_matrix
+from scboost import (
+    SCBoostClassifier,
+    SCBoostRegressor,
+    compress,
+    prune,
+    redundancy_report,
+    report,
+    reweight,
+    tree_matrix,
+)
 from scboost._core.history import History
 from scboost._core.losses import HuberLoss
 from scboost._core.spec import Facts
 from scboost._data.samples import Samples
 from scboost._engine.xgboost.engine import XGBoostEngine
 from scboost._runtime.communicator import SINGLE_PROCESS
+from scboost.diagnostics import frontier
+from scboost.weighting import nonnegative_weights, simplex_weights
 
 X, y = real_target()
 X2, y2 = two_classes(d=4)
 X3, y3 = three_classes(d=4)
+FITTED = SCBoostClassifier(**FAST).fit(X2, y2)
 COUNTS = np.round(np.exp(y))
 
 
@@ -266,6 +278,48 @@ def test_fits_in_threads_leave_blas_as_it_was():
         for fit in fits:
             fit.join()
         assert blas() == before
+
+
+class Watched:
+    """Samples that note how many threads BLAS has when they are read."""
+
+    def __init__(self, X, noted):
+        self.X, self.noted, self.shape = X, noted, X.shape
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, rows):
+        return Watched(self.X[rows], self.noted)
+
+    def __array__(self, dtype=None, copy=None):
+        self.noted.add(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+        return np.asarray(self.X, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X: SCBoostClassifier(**FAST, weighting="nonnegative").fit(X, y2),
+        lambda X: compress(FITTED, X, max_trees=2, n_synthetic=100, random_state=0),
+        lambda X: prune(FITTED, X, y2, max_trees=2),
+        lambda X: reweight(FITTED, X, y2),
+        lambda X: redundancy_report(FITTED, X),
+        lambda X: frontier(FITTED, X, y2, sizes=[1, 2]),
+        lambda X: report(FITTED, X, y2),
+        lambda X: simplex_weights(X, y2),
+        lambda X: nonnegative_weights(X, y2),
+    ],
+    ids=["fit", "compress", "prune", "reweight", "redundancy", "frontier", "report", "simplex", "nonnegative"],
+)
+def test_blas_has_one_thread(call):
+    """With a second one on a busy machine, compress took 9 times as long, and redundancy_report 40 times."""
+    before, noted = set(), set()
+    with threadpool_limits(2, user_api="blas"):
+        np.asarray(Watched(X2, before))
+        call(Watched(X2, noted))
+    assert before == {2}
+    assert noted == {1}
 
 
 @pytest.mark.parametrize("compiled", [True, False])

@@ -7,6 +7,7 @@ exploration and Newton leaves it is plain Newton boosting.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -499,9 +500,10 @@ class Boosting:
         def add_up(rows: slice) -> tuple[FloatArray, FloatArray]:
             h = hessian[:, rows]
             sizes = np.divide(np.abs(r[:, rows]), np.sqrt(h), out=np.zeros_like(h), where=h >= MIN_HESSIAN)
-            counted = h > MIN_HESSIAN if by_output else np.ones((1, sizes.shape[1]), dtype=bool)
             if weight is None:
-                return sizes.sum(axis=1, dtype=np.float64), counted.sum(axis=1, dtype=np.float64)
+                masses = (h > MIN_HESSIAN).sum(axis=1) if by_output else np.full(1, sizes.shape[1])
+                return sizes.sum(axis=1, dtype=np.float64), masses.astype(np.float64)
+            counted = h > MIN_HESSIAN if by_output else np.ones((1, sizes.shape[1]), dtype=bool)
             return sizes @ weight[rows], counted @ weight[rows]
 
         sums = np.zeros((2, len(r)))
@@ -516,9 +518,11 @@ def _dispersion(sums: FloatArray, *, by_output: bool) -> list[float]:
 
     A few outliers must not determine it.
     """
-    sizes, masses = sums
-    squares = (sizes / np.maximum(masses, np.finfo(np.float64).tiny)) ** 2
-    return [float(np.pi / 2 * square) for square in (squares if by_output else [np.mean(squares)] * len(squares))]
+    means = [size / max(mass, sys.float_info.min) for size, mass in sums.T.tolist()]
+    squares = [mean * mean for mean in means]  # a power that overflows would be an error
+    if not by_output and len(squares) > 1:
+        squares = [float(np.mean(squares))] * len(squares)
+    return [math.pi / 2 * square for square in squares]
 
 
 def _decay(mean_loss: float, first_loss: float) -> float:

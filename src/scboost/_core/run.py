@@ -26,7 +26,7 @@ from scboost._engine.interface import Engine
 from scboost._runtime.context import Context
 from scboost._runtime.observer import SILENT, Observer
 from scboost._runtime.signals import interrupts_held
-from scboost._runtime.threads import Threads, single_threaded_blas
+from scboost._runtime.threads import Threads
 
 
 class ValidationMetric(Protocol):
@@ -340,7 +340,7 @@ def grow(
     first = runs[0].training
     pooled = list(first.validation_loss) if len(runs) == 1 else []
     lowest, stop = min(pooled, default=np.inf), NOT_STOPPED
-    with single_threaded_blas(), interrupts_held() as interrupted:
+    with interrupts_held() as interrupted:
         while max(run.training.state.round for run in runs) < n_rounds and not stop:
             if stopping and stopping.reached(pooled):
                 n_worse = len(pooled) - 1 - int(np.argmin(pooled))

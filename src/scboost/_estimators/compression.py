@@ -21,6 +21,7 @@ from scboost._estimators.regressor import SCBoostRegressor
 from scboost._estimators.survival import SCBoostSurvival
 from scboost._estimators.survival_target import time_bounds
 from scboost._model.fitted import FittedModel
+from scboost._runtime.threads import single_threaded_blas
 from scboost.diagnostics._frontier import COMPRESS, register_frontier_method
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def compress(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Compressed[xgboost.XGBClassifier | xgboost.XGBRegressor]: ...
+@single_threaded_blas()
 def compress(
     model: object,
     X: Any,

@@ -49,7 +49,7 @@ from scboost._runtime.communicator import Communicator, SingleProcess, agreed
 from scboost._runtime.context import Context
 from scboost._runtime.signals import interrupts_held, interrupts_raised
 from scboost._runtime.storage import IN_MEMORY, Storage
-from scboost._runtime.threads import Threads, thread_count
+from scboost._runtime.threads import Threads, single_threaded_blas, thread_count
 
 # Size of X below which one thread is as fast as several and does not depend on busy cores.
 _SERIAL_CELLS = 2_000_000
@@ -190,7 +190,7 @@ class FitMixin(ABC):
             storage = Storage(X.folder) if in_files else IN_MEMORY
             threads = Threads(thread_count(parameters.n_threads))
             try:
-                with interrupts_raised():
+                with interrupts_raised(), single_threaded_blas():
                     self._fit(replace(given, X=X, X_val=X_val), parameters, Context(communicator, threads, storage))
             finally:
                 threads.close()

@@ -289,7 +289,15 @@ def size(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return 13 + value.nbytes
     if isinstance(value, dict):
-        return 2 + sum(len(key(name)) + size(item) for name, item in value.items())
+        return 2 + sum(map(_key_size, value)) + sum(map(size, value.values()))
     if isinstance(value, list):
         return 11 + sum(map(size, value))
-    return len(encode(value))
+    return _SIZES.get(type(value)) or len(encode(value))
+
+
+@lru_cache(maxsize=1024)
+def _key_size(name: str) -> int:
+    return len(key(name))
+
+
+_SIZES = {type(value): len(encode(value)) for value in (True, None, 0, 0.0)}

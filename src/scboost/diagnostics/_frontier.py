@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scboost._arrays import ArrayLike, FloatArray, IntArray
+from scboost._runtime.threads import single_threaded_blas
 from scboost.diagnostics._predictions import Predictions, log_odds_link, predict_from_margin
 from scboost.diagnostics._prune import select_trees
 from scboost.diagnostics._reweight import WeightingProblem
@@ -157,6 +158,7 @@ class Frontier:
         }
 
 
+@single_threaded_blas()
 def frontier(
     model: object,
     X: Any,

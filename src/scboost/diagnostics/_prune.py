@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from scboost._arrays import ArrayLike
 from scboost._core.losses import SquaredLoss
+from scboost._runtime.threads import single_threaded_blas
 from scboost.diagnostics._reweight import FloatArray, Reweighted, Solution, WeightingProblem
 from scboost.diagnostics._tree_matrix import check_positive_integer
 
@@ -24,6 +25,7 @@ _MIN_HESSIAN = 1e-3
 _APPROXIMATION_RIDGE = 0.003
 
 
+@single_threaded_blas()
 def prune(
     model: object,
     X_val: Any,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scboost._arrays import ArrayLike, FloatArray
+from scboost._runtime.threads import single_threaded_blas
 from scboost.diagnostics import _measures as measures
 from scboost.diagnostics import _redundancy_text as text
 from scboost.diagnostics._registry import read_ensemble
@@ -123,6 +124,7 @@ class RedundancyReport:
         return plot_report(self, *others)
 
 
+@single_threaded_blas()
 def redundancy_report(
     model: object, X: Any, y: ArrayLike | None = None, *, name: str | None = None, qid: ArrayLike | None = None
 ) -> RedundancyReport:

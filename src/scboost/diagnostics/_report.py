@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scboost._arrays import ArrayLike
 from scboost._model.atomic import write_file
+from scboost._runtime.threads import single_threaded_blas
 
 if TYPE_CHECKING:
     from scboost.diagnostics._analysis import Analysis
@@ -89,6 +90,7 @@ class Report:
         raise ValueError(f"path must end in one of {', '.join(REPORT_ENDINGS)}, got {suffix!r}.")
 
 
+@single_threaded_blas()
 def report(
     model: object,
     X: Any,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scboost._arrays import ArrayLike
 from scboost._core.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
 from scboost._core.weighting.solver import row_weights
+from scboost._runtime.threads import single_threaded_blas
 from scboost.diagnostics._registry import write_ensemble
 from scboost.diagnostics._target import encode_target
 from scboost.diagnostics._tree_matrix import TreeMatrix, tree_matrix
@@ -81,6 +82,7 @@ class Reweighted:
         return "\n".join([self.verdict, *(f"  {name:<18}{value}" for name, value in numbers)])
 
 
+@single_threaded_blas()
 def reweight(
     model: object,
     X_val: Any,

@@ -13,8 +13,10 @@ from scboost._core.losses import CoupledLoss, Loss
 from scboost._core.weighting.losses import Array, CoupledMargin, MarginLoss, TargetedMargin, margin_loss
 from scboost._core.weighting.solver import Weights, nonnegative_weights, not_negative, row_weights, simplex_weights
 from scboost._runtime.communicator import SINGLE_PROCESS, Communicator
+from scboost._runtime.threads import single_threaded_blas
 
 
+@single_threaded_blas()
 def learn_weights(
     A: ArrayLike,
     y: ArrayLike,
@@ -148,6 +150,7 @@ def _units(loss: Loss, y: FloatArray, s: FloatArray) -> tuple[float, float]:
     return 1.0, 1.0
 
 
+@single_threaded_blas()
 def learn_scale(
     added: FloatArray,
     y: FloatArray,

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from scboost._core.weighting.losses import LOGISTIC, Array, CoupledMargin, MarginLoss
+from scboost._runtime.threads import single_threaded_blas
 
 _BLOCK_ELEMENTS = 2**19  # 4 MB of float64: samples are read in blocks so that H is never copied
 _EPS = float(np.finfo(np.float64).eps)
@@ -64,6 +65,7 @@ class Weights:
     converged: bool
 
 
+@single_threaded_blas()
 def simplex_weights(
     H: ArrayLike,
     y: ArrayLike,
@@ -121,6 +123,7 @@ def simplex_weights(
     return _minimize(data, start, lam=lam, mu=0.0, w0=start, simplex=True, tol=tol, max_iter=max_iter)
 
 
+@single_threaded_blas()
 def nonnegative_weights(
     H: ArrayLike,
     y: ArrayLike,
