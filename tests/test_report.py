@@ -350,10 +350,11 @@ def test_targets_of_another_length_are_refused():
         scboost.report(model, X_test, y_test[1:])
 
 
-def test_without_matplotlib_the_error_names_the_extra():
+@pytest.mark.parametrize("module", ["matplotlib", "jinja2"])
+def test_the_error_for_a_missing_library_names_the_extra(module):
     code = """
 import sys
-sys.modules["matplotlib"] = None
+sys.modules[sys.argv[1]] = None
 import scboost
 from sklearn.ensemble import RandomForestClassifier
 model = RandomForestClassifier(n_estimators=2).fit([[0.0], [1.0]], [0, 1])
@@ -362,9 +363,9 @@ report = scboost.report(model, [[0.0], [1.0]])
 print(report.markdown().splitlines()[0], report.to_dict()["facts"]["n_trees"])
 report.html()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code, module], capture_output=True, text=True, check=False)  # noqa: S603
     assert done.stdout.splitlines() == ["2", "# Model card: RandomForestClassifier 2"]
-    assert "ImportError: Plots and the report need matplotlib" in done.stderr
+    assert f"{module} is not installed" in done.stderr
     assert "scboost[plot]" in done.stderr
 
 

@@ -9,6 +9,7 @@ own dependencies it would add about 60 MB to every installation.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,21 +32,22 @@ _MAX_CELLS = 100
 _MAX_MARKERS = 30
 
 
-def require_matplotlib() -> None:
-    """Raise an ImportError that names the extra, if matplotlib is not installed."""
-    try:
-        import matplotlib as mpl  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "Plots and the report need matplotlib, which is not installed; install it with "
-            "`pip install 'scboost[plot]'`."
-        ) from error
+def require(*modules: str) -> None:
+    """Raise an ImportError that names the extra, if one of the modules for plots and HTML reports is not installed."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise ImportError(
+                f"Plots need matplotlib, HTML reports also jinja2: {module} is not installed; install it with "
+                "`pip install 'scboost[plot]'`."
+            ) from error
 
 
 def _new_axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    require_matplotlib()
+    require("matplotlib")
     from matplotlib import pyplot as plt
 
     _, new = plt.subplots(figsize=(6, 4), layout="constrained")
@@ -392,7 +394,7 @@ def plot_report(report: RedundancyReport, *others: RedundancyReport) -> Figure:
     -------
     matplotlib Figure
     """
-    require_matplotlib()
+    require("matplotlib")
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(12, 8.5), layout="constrained")

@@ -36,11 +36,11 @@ class Report:
         return f"<Report: {facts.name}, {facts.n_trees} trees, {scores or 'no targets'}; save it with .save(path)>"
 
     def html(self) -> str:
-        """Return the report as an HTML page; its charts need matplotlib."""
-        from scboost.diagnostics._plots import require_matplotlib
+        """Return the report as an HTML page; it needs the extra ``plot``."""
+        from scboost.diagnostics._plots import require
         from scboost.diagnostics.html.page import render_page
 
-        require_matplotlib()
+        require("matplotlib", "jinja2")
         return render_page(self.analysis)
 
     def _repr_html_(self) -> str:
@@ -111,7 +111,7 @@ def report(
     curves or residuals, the samples and segments with the largest errors, calibration, the coverage of prediction
     intervals, label sets and predicted distributions (models of scboost), feature importance, partial dependence,
     explanations of single predictions, a summary of the data, learning curves, the redundancy of the trees, and checks
-    such as that for overfitting. It needs matplotlib (the extra ``plot``).
+    such as that for overfitting. It needs the extra ``plot``.
 
     Parameters
     ----------
