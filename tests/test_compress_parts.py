@@ -625,6 +625,8 @@ def test_certificate_text_states_its_bounds():
         "At least 98.0 % of samples like these get the same label (95 % confidence).\n"
         "The mean loss rises by at most 0.00567 (95 % confidence)."
     )
+    lower = certify(same, np.full(1000, 0.01), np.linspace(-0.02, 0.01, 1000), 0.95, (0.01, 0.01))
+    assert str(lower).endswith("The mean loss falls by at least 0.00433 (95 % confidence).")
     assert "root mean squared difference on samples like these is at most 0.142" in str(
         certify(None, np.full(10, 0.01), None, 0.9, (0.01, 0.0))
     )

@@ -393,7 +393,7 @@ def test_compress_is_a_curve_of_the_frontier_with_its_certificate():
     assert curve.n_trees.tolist() == [1, 4, 10]
     assert curve.loss[2] < curve.loss[0]
     assert curve.loss[2] < found.curves["first trees"].loss[2]
-    assert found.notes["compress"].startswith("With 10 trees: At least ")
+    assert found.notes["compress"].startswith("Certificate for 10 trees: At least ")
     assert "compress" in frontier(model, X[600:], y[600:], sizes=[40, 60]).unavailable
 
 

@@ -173,7 +173,7 @@ def targets(results: Path) -> str:
     rise, share = (float(found[c]["SCBoost"] / found[c]["SCBoost per target"]) for c in ("mean loss", "fit seconds"))
     return (
         f"{_table(found, columns, labels)}\n\n{size}. The mean loss of one model is {100 * (rise - 1):.1f} % higher "
-        f"than that of one model per target, at {100 * share:.0f} % of its time."
+        f"than that of one model per target, at {100 * share:.0f} % of its CPU time."
     )
 
 

@@ -68,7 +68,9 @@ class Certificate:
             difference = _up(float(np.sqrt(2 * self.divergence_bound)))
             lines.append(f"The root mean squared difference on samples like these is at most {difference} ({level}).")
         if self.loss_rise_bound is not None:
-            lines.append(f"The mean loss rises by at most {_up(self.loss_rise_bound)} ({level}).")
+            bound = _up(self.loss_rise_bound)
+            change = f"falls by at least {bound[1:]}" if bound.startswith("-") else f"rises by at most {bound}"
+            lines.append(f"The mean loss {change} ({level}).")
         return "\n".join(lines)
 
 

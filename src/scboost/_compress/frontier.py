@@ -39,4 +39,4 @@ def compressed_margins(task: FrontierTask) -> NotedMargins:
         F = family.mean(raw) if family.link == "log" else raw
         margins[size] = F[0] if len(F) == 1 else np.ascontiguousarray(F.T)
     certificate = " ".join(str(growth.result.certificate).splitlines())
-    return NotedMargins(margins, f"With {n_trees} trees: {certificate}")
+    return NotedMargins(margins, f"Certificate for {n_trees} trees: {certificate}")
