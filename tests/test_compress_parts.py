@@ -17,14 +17,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import scboost
-from scboost._compress import growth
 from scboost._compress.backfitting import backfit
 from scboost._compress.certificate import certify, clopper_pearson, upper_mean_bound
 from scboost._compress.compression import Search
 from scboost._compress.factor import LeafFactor, cholesky_above
 from scboost._compress.families import FAMILIES
 from scboost._compress.grower import EngineGrower, Settings
-from scboost._compress.growth import grow, grow_selected
+from scboost._compress.growth import grow
 from scboost._compress.leaves import JointFit, Leaves
 from scboost._compress.samples import Samples
 from scboost._compress.student import Problem, Student
@@ -203,51 +202,6 @@ def test_every_tree_lowers_the_divergence_on_the_fitted_samples(link, rng):
     assert np.all(np.diff(losses) < 0)
 
 
-def wide_problem(n, rng, interaction=3.0):
-    """Return samples of a teacher of 34 features, with an interaction of three of them that few samples tell."""
-    X = rng.uniform(-1, 1, (n, 34)).astype(np.float32)
-    signs = np.sign(X[:, 0] * X[:, 1] * X[:, 2])
-    rest = X[:, 3] + X[:, 4:].sum(axis=1) / 3 if interaction else 8 * np.sign(X[:, 3]) + 4 * np.sign(X[:, 4])
-    return Problem(X, (interaction * signs + rest)[None].astype(np.float64))
-
-
-def test_the_large_ridge_of_growth_is_taken_if_it_is_significantly_better_after_the_first_rounds(rng):
-    family, none = FAMILIES["logit"](), np.zeros(34, bool)
-    seen = set()
-    for interaction in (0.0, 3.0):
-        fitting, validation = (wide_problem(n, rng, interaction) for n in (400, 3000))
-        settings = Settings(growth._PILOT_ROUNDS, 16)
-        _, fit = grow_selected(fitting, validation, none, family, settings)
-        values = []
-        for ridge in (settings.ridge, growth._LARGE_RIDGE):
-            student, other = grow(fitting, none, family, replace(settings, ridge=ridge))
-            if ridge != settings.ridge:
-                other.ridge = settings.ridge
-                other.sweep(growth._SELECTING_SWEEPS)
-                student.history[-1] = other.leaf_values
-            values.append(family.divergence(student.scores(validation.X), validation.target))
-        gain = values[0] - values[1]
-        better = gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
-        assert fit.ridge == (growth._LARGE_RIDGE if better else settings.ridge)
-        seen.add(fit.ridge)
-    assert len(seen) == 2
-
-
-def test_selected_growth_goes_on_from_its_first_rounds(rng):
-    problem, validation = wide_problem(800, rng), wide_problem(800, rng)
-    family, none, settings = FAMILIES["logit"](), np.zeros(34, bool), Settings(10, 8)
-    student, fit = grow_selected(problem, validation, none, family, settings)
-    whole, _ = grow(problem, none, family, replace(settings, ridge=fit.ridge))
-    assert np.array_equal(student.history[-1], whole.history[-1])  # classes are not backfitted
-    assert student.n_rounds == 10
-
-
-def test_regression_grows_with_the_large_ridge(rng):
-    problem = wide_problem(500, rng)
-    _, fit = grow_selected(problem, problem, np.zeros(34, bool), FAMILIES["identity"](), Settings(3, 8))
-    assert fit.ridge == growth._LARGE_RIDGE
-
-
 # --- backfitting -----------------------------------------------------------------------------------------------------
 
 
@@ -295,9 +249,10 @@ def test_backfitted_growth_is_better_on_validation_samples_and_keeps_smaller_mod
     f = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + X[:, 4]
     target = (f / f.std())[None].astype(np.float64)
     problem, validation = Problem(X[:3000], target[:, :3000]), Problem(X[3000:], target[:, 3000:])
-    family, none, settings = FAMILIES["identity"](), np.zeros(5, bool), Settings(n_rounds, 8)
-    student, fit = grow_selected(problem, validation, none, family, settings)
-    greedy, _ = grow(problem, none, family, replace(settings, ridge=fit.ridge))
+    family, none = FAMILIES["identity"](), np.zeros(5, bool)
+    settings = Settings.of(problem, family, n_rounds, 8)
+    student, _ = grow(problem, none, family, settings, validation=validation)
+    greedy, _ = grow(problem, none, family, settings)
     ours, theirs = (family.divergence(s.scores(validation.X), validation.target).mean() for s in (student, greedy))
     assert ours < theirs
     for t in range(1, n_rounds):
@@ -402,7 +357,7 @@ def test_leaf_values_are_fitted_again_without_dropped_trees(rng):
     fitting, validation = (Problem(X[part], target[:, part]) for part in (slice(2500), slice(2500, None)))
     family = FAMILIES["logit"]()
     search = Search(fitting, validation, np.zeros(4, bool), family, 1)
-    grown, _ = grow_selected(fitting, validation, np.zeros(4, bool), family, Settings.of(fitting, family, 8, 16))
+    grown, _ = grow(fitting, np.zeros(4, bool), family, Settings.of(fitting, family, 8, 16))
     student, ridge = search.student(8, 16, lambda grown: grown.truncated(3))
     assert student.n_rounds == 3
     assert len(student.trees) == 3

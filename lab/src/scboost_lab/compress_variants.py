@@ -26,7 +26,7 @@ N_TEACHER_FOLDS = 5
 Array = NDArray[Any]
 ByRow = dict[bytes, NDArray[np.float64]]
 
-INTERNAL = ("large_ridge", "real_weight", "backfitted", "passes", "bins", "label_share")
+INTERNAL = ("ridge", "real_weight", "backfitted", "passes", "bins", "label_share")
 VARIANTS_20: dict[str, Mapping[str, Any]] = {
     "default": {},
     "without backfitting": {"backfitted": 0},
@@ -40,7 +40,8 @@ VARIANTS_20: dict[str, Mapping[str, Any]] = {
 VARIANTS_50: dict[str, Mapping[str, Any]] = {
     "default": {},
     "backfitting, 2 passes": {"backfitted": 50},
-    "small ridge of growth": {"large_ridge": 3.0},
+    "ridge of growth 3": {"ridge": 3.0},
+    "ridge of growth 30": {"ridge": 30.0},
     "64 leaves": {"max_leaves": 64},
     "128 leaves": {"max_leaves": 128},
     "100,000 synthetic samples": {"n_synthetic": 100_000},
@@ -59,14 +60,14 @@ def changed(params: Mapping[str, Any], labels: Callable[[], ByRow]) -> Iterator[
     Parameters
     ----------
     params : mapping
-        Values of `INTERNAL`: the larger ridge of growth, the weight of a real sample, the most rounds that are
+        Values of `INTERNAL`: the ridge of growth, the weight of a real sample, the most rounds that are
         backfitted, passes of it, thresholds of a feature, and the share of labels in a last refit of leaf values.
     labels : callable
         Returns the labels of the samples, see :func:`by_row`.
     """
     constants: list[tuple[object, str, object]] = []
-    if "large_ridge" in params:
-        constants.append((growth, "_LARGE_RIDGE", params["large_ridge"]))
+    if "ridge" in params:
+        constants += [(grower, name, params["ridge"]) for name in ("_RIDGE_OF_CLASSES", "_RIDGE_OF_VALUES")]
     if "real_weight" in params:
         constants.append((Problem, "weight", _weighted(params["real_weight"])))
     if "backfitted" in params:

@@ -13,7 +13,7 @@ from scboost._compress.data import Given, ask_teacher, split_samples
 from scboost._compress.families import Family
 from scboost._compress.fitted import file_size, fitted_model
 from scboost._compress.grower import Settings
-from scboost._compress.growth import grow_selected, select_ridge
+from scboost._compress.growth import grow, select_ridge
 from scboost._compress.measures import measure
 from scboost._compress.result import Compressed
 from scboost._compress.samples import Samples
@@ -277,9 +277,7 @@ class Search:
             May drop the last rounds of the grown student; leaf values are fitted without their trees.
         """
         settings = Settings.of(self.fitting, self.family, n_rounds, max_leaves)
-        student, fit = grow_selected(
-            self.fitting, self.validation, self.categorical, self.family, settings, self.n_threads
-        )
+        student, fit = grow(self.fitting, self.categorical, self.family, settings, self.n_threads, self.validation)
         grown, student = student, cut(student)
         if student is not grown:
             fit = fit.of_trees(student.leaves(self.fitting.X), student.history[-1])

@@ -21,6 +21,9 @@ from scboost._runtime.context import Context
 _BINS = 256
 # Smallest sum of Hessians in a leaf: a share of that of all samples, within limits (the upper one of classes, others).
 _LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, (16.0, 64.0)
+# Penalty of leaf values while students of classes, or of values, are grown. With the large one a tree fits a part of
+# the residual only, and leaves the rest to the following trees; the sweeps that fit classes are partial without it.
+_RIDGE_OF_CLASSES, _RIDGE_OF_VALUES = 3.0, 30.0
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 
 
@@ -42,7 +45,7 @@ class Settings:
 
     n_rounds: int
     max_leaves: int
-    ridge: float = 3.0
+    ridge: float = _RIDGE_OF_CLASSES
     min_child_weight: float = 4.0
 
     @classmethod
@@ -50,7 +53,8 @@ class Settings:
         """Return the settings for a problem."""
         total = float(problem.weight(family) @ family.hessian(family.mean(problem.target)).mean(axis=0))
         least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN[not family.of_classes]))
-        return cls(n_rounds, max_leaves, min_child_weight=least)
+        ridge = _RIDGE_OF_CLASSES if family.of_classes else _RIDGE_OF_VALUES
+        return cls(n_rounds, max_leaves, ridge, least)
 
 
 class Grower(Protocol):

@@ -21,8 +21,6 @@ _LAST_TOLERANCE, _LAST_STEPS = 1e-2, 3
 # restarted at the end with some sweeps, and one more for five rounds: fewer make trees less alike, but fit less well.
 _SELECTING_SWEEPS, _LAST_SWEEPS = 2, 4
 _RESTART_SWEEPS, _ROUNDS_OF_RESTART_SWEEP = 5, 5
-# The ridge of growth of classes is selected after a few rounds; regression takes the large one.
-_PILOT_ROUNDS, _LARGE_RIDGE, _STANDARD_ERRORS = 6, 30.0, 2.0
 # Students of at most this many rounds are backfitted. With more rounds, the factor of all leaves, which is made again,
 # costs too much; for classes, a lower divergence did not mean a lower loss.
 _BACKFITTED_ROUNDS = {"classes": 0, "values": 20}
@@ -107,9 +105,14 @@ class Growth:
 
 
 def grow(
-    problem: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
+    problem: Problem,
+    categorical: Mask,
+    family: Family,
+    settings: Settings,
+    n_threads: int = 1,
+    validation: Problem | None = None,
 ) -> tuple[Student, JointFit]:
-    """Grow a student with the ridge of the settings.
+    """Grow a student.
 
     Parameters
     ----------
@@ -123,6 +126,9 @@ def grow(
         Size of the trees and regularization.
     n_threads : int
         Threads of the grower; 0 for all.
+    validation : Problem, optional
+        Samples that select whether a small student is backfitted at the end, except for those of classes; it is not by
+        default.
 
     Returns
     -------
@@ -130,50 +136,11 @@ def grow(
     fit : JointFit
         The last joint fit, which can go on with another ridge.
     """
-    grower = EngineGrower(problem, categorical, settings, n_threads)
-    growth = Growth(problem, family, settings.ridge, grower)
+    growth = Growth(problem, family, settings.ridge, EngineGrower(problem, categorical, settings, n_threads))
     growth.grow(settings.n_rounds)
+    if validation is not None and settings.n_rounds <= _BACKFITTED_ROUNDS["classes" if family.of_classes else "values"]:
+        growth.backfit(validation)
     return growth.student(), growth.fit
-
-
-def grow_selected(
-    problem: Problem, validation: Problem, categorical: Mask, family: Family, settings: Settings, n_threads: int = 1
-) -> tuple[Student, JointFit]:
-    """Grow a student with a small or a large ridge, selected on validation samples after the first rounds.
-
-    Regression takes the large one; classes do if it lowers the divergence by more than two standard errors. With a
-    large ridge, a tree fits part of the residual only, and leaves the rest to the following trees. That pays where
-    samples are few for the teacher's complexity, so that fully fitted trees overfit them. Small students, except for
-    those of classes, are backfitted at the end.
-
-    Parameters
-    ----------
-    problem, validation : Problem
-        Samples to fit, and those that select.
-    categorical, family, settings, n_threads
-        As for :func:`grow`; the ridge of the settings is the smaller candidate.
-
-    Returns
-    -------
-    student : Student
-    fit : JointFit
-    """
-    grower = EngineGrower(problem, categorical, settings, n_threads)
-    small = Growth(problem, family, settings.ridge, grower)
-    large = Growth(problem, family, _LARGE_RIDGE, grower)
-    if family.of_classes:
-        values = []
-        for growth in (small, large):
-            growth.grow(min(_PILOT_ROUNDS, settings.n_rounds))
-            values.append(_refitted_divergence(growth, settings.ridge, validation, family))
-        gain = values[0] - values[1]
-        best = large if gain.mean() > _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)) else small
-    else:
-        best = large
-    best.grow(settings.n_rounds)
-    if settings.n_rounds <= _BACKFITTED_ROUNDS["classes" if family.of_classes else "values"]:
-        best.backfit(validation)
-    return best.student(), best.fit
 
 
 def _refit(fit: JointFit) -> None:
@@ -182,18 +149,6 @@ def _refit(fit: JointFit) -> None:
         fit.sweep(_SELECTING_SWEEPS)
     else:
         fit.refit(_TOLERANCE, _STEPS)
-
-
-def _refitted_divergence(growth: Growth, ridge: float, validation: Problem, family: Family) -> Float64:
-    """Return the divergence of each validation sample for the trees so far, with leaf values refitted with a ridge."""
-    fit, student = growth.fit, growth.student()
-    before = fit.ridge, fit.leaf_values, fit.scores
-    if fit.ridge != ridge:
-        fit.ridge = ridge
-        _refit(fit)
-    F = student.leaves(validation.X).scores(fit.leaf_values) + student.intercept[:, None]
-    fit.ridge, fit.leaf_values, fit.scores = before
-    return family.divergence(F, validation.target)
 
 
 def select_ridge(
