@@ -281,7 +281,7 @@ def test_fits_in_threads_leave_blas_as_it_was():
 
 
 class Watched:
-    """Samples that note how many threads BLAS has when they are read."""
+    """Samples that record the number of BLAS threads whenever they are read."""
 
     def __init__(self, X, noted):
         self.X, self.noted, self.shape = X, noted, X.shape
@@ -313,7 +313,7 @@ class Watched:
     ids=["fit", "compress", "prune", "reweight", "redundancy", "frontier", "report", "simplex", "nonnegative"],
 )
 def test_blas_has_one_thread(call):
-    """With a second one on a busy machine, compress took 9 times as long, and redundancy_report 40 times."""
+    """With a second BLAS thread on a busy machine, compress took 9 times as long, redundancy_report 40 times."""
     before, noted = set(), set()
     with threadpool_limits(2, user_api="blas"):
         np.asarray(Watched(X2, before))

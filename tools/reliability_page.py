@@ -111,7 +111,10 @@ def history() -> str:
     for name, counted in (("soak", "cases"), ("fuzz", "mutants")):
         runs = [run for run in _read(name)["earlier runs"] if run[counted]]
         total, violations = (sum(run[key] for run in runs) for key in (counted, "violations"))
-        lines.append(f"- `make {name}`, earlier runs: {len(runs)} with {total:,} {counted}, {violations} violations.")
+        earlier = (
+            f"{len(runs)} earlier {'run' if len(runs) == 1 else 'runs'}, {total:,} {counted}, {violations} violations"
+        )
+        lines.append(f"- `make {name}`: {earlier if runs else 'no earlier runs'}.")
         lines += [f"  - {run['date']}: {run['found']}" for run in runs if "found" in run]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 
 from scboost import SCBoostClassifier, compress
-from scboost._compress import backfitting, compression, grower, growth
+from scboost._compress import backfitting, compression, grower
 from scboost._compress.student import Problem
 from scboost_lab.compress_variants import by_row, changed, out_of_fold
 
@@ -32,13 +32,15 @@ def compressed(fitted, **params):
 
 
 def test_settings_are_restored():
-    owners = (backfitting, "_PASSES"), (grower, "_BINS"), (growth, "_LARGE_RIDGE"), (Problem, "weight")
-    before = [getattr(*owner) for owner in owners] + [compression.Search, compression.select_ridge]
-    params = {"passes": 0, "bins": 64, "large_ridge": 3.0, "real_weight": 2.0, "label_share": 0.5}
+    owners = (backfitting, "_PASSES"), (grower, "_BINS"), (grower, "_RIDGE_OF_CLASSES"), (grower, "_RIDGE_OF_VALUES")
+    owned = [*owners, (Problem, "weight"), (compression, "Search"), (compression, "select_ridge")]
+    before = [getattr(*owner) for owner in owned]
+    params = {"passes": 0, "bins": 64, "ridge": 7.0, "real_weight": 2.0, "label_share": 0.5}
     with changed(params, dict):
-        assert (backfitting._PASSES, grower._BINS, growth._LARGE_RIDGE) == (0, 64, 3.0)
+        assert [getattr(*owner) for owner in owners] == [0, 64, 7.0, 7.0]
+        assert Problem.weight is not before[-3]
         assert compression.Search is not before[-2]
-    assert [getattr(*owner) for owner in owners] + [compression.Search, compression.select_ridge] == before
+    assert [getattr(*owner) for owner in owned] == before
 
 
 def test_labels_move_the_model_towards_them_by_their_share(fitted):

@@ -40,8 +40,8 @@ VARIANTS_20: dict[str, Mapping[str, Any]] = {
 VARIANTS_50: dict[str, Mapping[str, Any]] = {
     "default": {},
     "backfitting, 2 passes": {"backfitted": 50},
-    "ridge of growth 3": {"ridge": 3.0},
-    "ridge of growth 30": {"ridge": 30.0},
+    "ridge 3 during growth": {"ridge": 3.0},
+    "ridge 30 during growth": {"ridge": 30.0},
     "64 leaves": {"max_leaves": 64},
     "128 leaves": {"max_leaves": 128},
     "100,000 synthetic samples": {"n_synthetic": 100_000},
@@ -60,8 +60,9 @@ def changed(params: Mapping[str, Any], labels: Callable[[], ByRow]) -> Iterator[
     Parameters
     ----------
     params : mapping
-        Values of `INTERNAL`: the ridge of growth, the weight of a real sample, the most rounds that are
-        backfitted, passes of it, thresholds of a feature, and the share of labels in a last refit of leaf values.
+        Values of `INTERNAL`: the ridge during growth, the weight of real samples, the maximum number of rounds that are
+        backfitted, the number of backfitting passes, that of thresholds per feature, and the share of labels in a final
+        refit of the leaf values.
     labels : callable
         Returns the labels of the samples, see :func:`by_row`.
     """

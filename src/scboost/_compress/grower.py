@@ -21,8 +21,8 @@ from scboost._runtime.context import Context
 _BINS = 256
 # Smallest sum of Hessians in a leaf: a share of that of all samples, within limits (the upper one of classes, others).
 _LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, (16.0, 64.0)
-# Penalty of leaf values while students of classes, or of values, are grown. With the large one a tree fits a part of
-# the residual only, and leaves the rest to the following trees; the sweeps that fit classes are partial without it.
+# Ridge penalty of the joint fits during growth, for classifiers and for all other students. With the larger one, a tree
+# fits only part of the residual and leaves the rest to later trees; single sweeps, of classifiers, are inexact anyway.
 _RIDGE_OF_CLASSES, _RIDGE_OF_VALUES = 3.0, 30.0
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 

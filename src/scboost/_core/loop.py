@@ -519,7 +519,7 @@ def _dispersion(sums: FloatArray, *, by_output: bool) -> list[float]:
     A few outliers must not determine it.
     """
     means = [size / max(mass, sys.float_info.min) for size, mass in sums.T.tolist()]
-    squares = [mean * mean for mean in means]  # a power that overflows would be an error
+    squares = [mean * mean for mean in means]  # `mean**2` would raise OverflowError
     if not by_output and len(squares) > 1:
         squares = [float(np.mean(squares))] * len(squares)
     return [math.pi / 2 * square for square in squares]

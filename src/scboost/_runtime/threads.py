@@ -138,33 +138,33 @@ SERIAL = Threads()
 
 
 class _SingleThreadedBlas:
-    """Limits BLAS to one thread while at least one user of it, in any thread of the process, is running.
+    """Limits BLAS to one thread while at least one caller, in any thread of the process, is active.
 
     The matrices are small. If another process keeps a core busy, waiting for a second thread costs far more time than
-    it saves; and a sum split over threads would depend on their number. The limit belongs to the process, and so does
-    the count of its users.
+    it saves; and a sum split over threads would depend on their number. The limit applies to the whole process, and
+    callers are counted for the whole process.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
+        self._callers = 0
         self._controller: ThreadpoolController | None = None
         self._limit: Any = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
-            if self._users == 0:
+            if self._callers == 0:
                 # Finding the loaded libraries takes milliseconds: once is enough.
                 self._controller = self._controller or ThreadpoolController()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
-            self._users += 1
+            self._callers += 1
         try:
             yield
         finally:
             with self._lock:
-                self._users -= 1
-                if self._users == 0:
+                self._callers -= 1
+                if self._callers == 0:
                     self._limit.restore_original_limits()
 
 

@@ -33,13 +33,13 @@ _MAX_MARKERS = 30
 
 
 def require(*modules: str) -> None:
-    """Raise an ImportError that names the extra, if one of the modules for plots and HTML reports is not installed."""
+    """Raise an ImportError that names the extra if one of the modules is not installed."""
     for module in modules:
         try:
             importlib.import_module(module)
         except ImportError as error:
             raise ImportError(
-                f"Plots need matplotlib, HTML reports also jinja2: {module} is not installed; install it with "
+                f"{module} is not installed. Plots require matplotlib, HTML reports matplotlib and jinja2: "
                 "`pip install 'scboost[plot]'`."
             ) from error
 

@@ -36,7 +36,7 @@ class Report:
         return f"<Report: {facts.name}, {facts.n_trees} trees, {scores or 'no targets'}; save it with .save(path)>"
 
     def html(self) -> str:
-        """Return the report as an HTML page; it needs the extra ``plot``."""
+        """Return the report as an HTML page; requires the extra ``plot``."""
         from scboost.diagnostics._plots import require
         from scboost.diagnostics.html.page import render_page
 
@@ -111,7 +111,7 @@ def report(
     curves or residuals, the samples and segments with the largest errors, calibration, the coverage of prediction
     intervals, label sets and predicted distributions (models of scboost), feature importance, partial dependence,
     explanations of single predictions, a summary of the data, learning curves, the redundancy of the trees, and checks
-    such as that for overfitting. It needs the extra ``plot``.
+    such as that for overfitting. The HTML page requires the extra ``plot``.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def report(
     Returns
     -------
     Report
-        Displays itself in notebooks; ``.save(path)`` writes an HTML page, JSON or a Markdown model card. The page needs
-        matplotlib (the extra ``plot``), the others do not.
+        Displays itself in notebooks; ``.save(path)`` writes an HTML page, JSON or a Markdown model card. The HTML
+        page requires the extra ``plot``, the others do not.
 
     Examples
     --------

@@ -95,8 +95,8 @@ std::unique_ptr<scb::Bins> make_bins(const scb::Matrix& X, std::uint32_t max_bin
   return std::make_unique<scb::Bins>(X, max_bin, counts, weight ? weight->data() : nullptr, pool);
 }
 
-// A copy whose memory is NumPy's. Arrays that refer to memory of others come with objects that Python's collector of
-// garbage visits again and again: twenty-eight for every tree.
+// Copies into memory owned by NumPy. An array that refers to foreign memory holds owner objects, which Python's garbage
+// collector traverses repeatedly: 28 per tree.
 template <class T>
 nb::object copied(const std::vector<T>& values) {
   static const T none{};
