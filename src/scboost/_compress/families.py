@@ -45,6 +45,13 @@ class Family(ABC):
         """Return A'' times a direction, of shape (K, n)."""
         return self.hessian(mean) * direction
 
+    def bound(self, hessian: Float64) -> Float64:
+        """Return a diagonal matrix that is at least A'', given the diagonal of A''.
+
+        Steps of all outputs at once, each with its entry of the bound, do not overshoot.
+        """
+        return hessian
+
     def divergence(self, raw: Float64, target: Float64) -> Float64:
         """Return the divergence of raw scores from the teacher's, `target`, of shape (n,); at least 0."""
         mean = self.mean(target)
@@ -113,6 +120,10 @@ class Categorical(Family):
         """Return the full Hessian, diag(p) - p p', times a direction; see :class:`Family`."""
         weighted = mean * direction
         return np.asarray(weighted - mean * weighted.sum(axis=0) + _MIN_HESSIAN * direction)
+
+    def bound(self, hessian: Float64) -> Float64:
+        """Return 2 p (1 - p), the sums of the absolute values in the rows of A''; see :class:`Family`."""
+        return 2 * hessian
 
 
 class Poisson(Family):

@@ -162,7 +162,7 @@ class JointFit:
 
     def fit_trees(self, trees: Sequence[int]) -> None:
         """Set the leaf values of trees of different outputs, which are 0, by a Newton step: a single pass."""
-        residual, hessian = self.gradient_hessian()
+        residual, hessian = self._residual_and_bound()
         values, self.scores, parts = self.leaf_values.copy(), self.scores.copy(), self.leaves.slices()
         for i in trees:
             leaf, part, k = self.leaves.index[i], parts[i], self.leaves.outputs[i]
@@ -215,7 +215,7 @@ class JointFit:
             The objective.
         """
         order = there_and_back(range(len(self.leaves.sizes)), n_sweeps)
-        return self._move(*self._step(*self.gradient_hessian(), order), self.objective())
+        return self._move(*self._step(*self._residual_and_bound(), order), self.objective())
 
     def restart(self, n_sweeps: int) -> None:
         """Find the leaf values again from 0, oldest trees first, such that the scores stay about the same.
@@ -239,6 +239,11 @@ class JointFit:
         residual, _ = self.gradient_hessian()
         scale = self.leaves.sums(np.abs(residual)).max()
         return float(np.abs(self._slope()).max() / scale) if scale > 0 else 0.0
+
+    def _residual_and_bound(self) -> tuple[Float64, Float64]:
+        """Return the weighted residual, and a bound of the Hessian for steps of all outputs at once."""
+        residual, hessian = self.gradient_hessian()
+        return residual, self.family.bound(hessian)
 
     def _slope(self) -> Float64:
         """Return the negative gradient of the objective: 0 if the residual is orthogonal to all leaves."""
