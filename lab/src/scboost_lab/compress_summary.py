@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scboost_lab.default_methods import ALL, REGRESSION
+from scboost_lab.default_methods import ALL, MULTICLASS, REGRESSION
 from scboost_lab.results import Results
 
 _MOST_RISE = 0.01
@@ -32,6 +32,7 @@ def summary(folder: Path) -> str:
         *_against_peers(students, peers),
         *_against_teacher(students, Results(folder / "foreign.csv")),
         *_regression(students, peers),
+        *_multiclass(students),
         *_cost(students, peers),
         *_coverage(Results(folder / "coverage.csv")),
     ]
@@ -195,37 +196,43 @@ def _redundancy_at_best(peers: Results, prefix: str, dataset: str) -> float:
     return float(min(rows, key=lambda row: float(row["log_loss"]))["redundancy"]) if rows else float("nan")
 
 
+def _multiclass(students: Results) -> list[Row]:
+    rows: list[Row] = []
+    for setting in ("20 trees", "50 trees"):
+        rises = _rise(students, MULTICLASS, setting=setting)
+        if rises:
+            text = ", ".join(f"{rise:+.4f}" for rise in rises)
+            rows.append((f"multiclass, {setting} per class, rise of log-loss over the teacher", "", text))
+    return rows
+
+
 def _cost(students: Results, peers: Results) -> list[Row]:
     rows: list[Row] = []
     for setting, prefix in (("20 trees", "XGBoost 20"), ("50 trees", "XGBoost 50")):
-        hits, bytes_ratio, time_ratio = [], [], []
+        hits = []
         for dataset in ALL:
             own = students.mean("redundancy", dataset=dataset, setting=setting)
             other = _redundancy_at_best(peers, prefix, dataset)
             if not np.isnan(own) and not np.isnan(other):
                 hits.append(own < other)
-            if students.select(dataset=dataset, setting=setting):
-                where = {"dataset": dataset, "setting": setting}
-                bytes_ratio.append(students.mean("bytes", **where) / students.mean("teacher_bytes", **where))
-                time_ratio.append(students.mean("seconds", **where) / students.mean("teacher_seconds", **where))
         rows.append((f"{setting}, redundancy lower than XGBoost's (at its best learning rate)", "90%", _share(hits)))
-        if bytes_ratio:
-            small, quick = np.array(bytes_ratio) <= 0.1, np.array(time_ratio) <= 1
-            rows.append(
-                (
-                    f"{setting}, bytes at most 1/10",
-                    "100%",
-                    f"{_share(list(small))}, median {np.median(bytes_ratio):.2f}",
-                )
-            )
-            rows.append(
-                (
-                    f"{setting}, CPU at most the fit's",
-                    "100%",
-                    f"{_share(list(quick))}, median {np.median(time_ratio):.2f}",
-                )
-            )
+        rows += _ratio(students, ALL, setting, "bytes", f"{setting}, bytes at most 1/10", 0.1)
+        for text, sets in (("", ALL), ("regression, ", REGRESSION), ("multiclass, ", MULTICLASS)):
+            rows += _ratio(students, sets, setting, "seconds", f"{text}{setting}, CPU at most the fit's", 1.0)
     return rows
+
+
+def _ratio(students: Results, sets: Sequence[str], setting: str, column: str, text: str, most: float) -> list[Row]:
+    """Return on how many sets a student needs at most this multiple of what its teacher does."""
+    ratios = []
+    for dataset in sets:
+        where = {"dataset": dataset, "setting": setting}
+        if students.select(**where):
+            ratios.append(students.mean(column, **where) / students.mean(f"teacher_{column}", **where))
+    if not ratios:
+        return []
+    share = _share(list(np.array(ratios) <= most))
+    return [(text, "100%", f"{share}, median {np.median(ratios):.2f}")]
 
 
 def _coverage(coverage: Results) -> list[Row]:

@@ -4,14 +4,15 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 namespace scb {
 namespace {
 
 constexpr std::uint32_t kDefaultLeft = 1u << 31, kCategorical = 1u << 30, kFeature = kCategorical - 1;
-// Samples of a block, which stay in cache while all trees look at them. Trees that are stored as full ones take memory,
-// so that a block should be large; threads share few samples in smaller blocks.
-constexpr std::size_t kRows = 256, kSharedRows = 64, kManyRows = 8192;
+// Samples of a block, which stay in cache while all trees look at them. Every block reads all trees from memory, so that
+// blocks of many samples are large as long as they fit; threads share few samples in smaller blocks.
+constexpr std::size_t kRows = 256, kSharedRows = 64, kManyRows = 8192, kMostRows = 1024, kBlockValues = 1 << 16;
 constexpr int kLanes = 8;          // paths that are followed at the same time
 constexpr std::uint32_t kFull = 8, kFullIfDense = 10;  // depth up to which trees are stored as full ones
 constexpr std::size_t kDense = 8;  // those of the larger depth if one in so many places has a leaf of its own
@@ -100,6 +101,8 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
       steps_.resize(step + count - 1);
       leaves_.resize(leaf + count);
       fill(0, deepest, root, steps_.data() + step, leaves_.data() + leaf);
+      for (std::size_t i = leaf; i < leaves_.size(); ++i)
+        leaf_values_.push_back(nodes_[static_cast<std::size_t>(leaves_[i])].value);
     }
     if (tree.output >= k) throw std::invalid_argument("a tree is of an output that does not exist");
     outputs_.push_back(tree.output);
@@ -123,7 +126,8 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
 template <class Visit>
 void Forest::for_blocks(const Samples& X, Pool* pool, const Visit& visit) const {
   const std::size_t n = X.matrix.n, d = X.matrix.d;
-  const std::size_t size = pool == nullptr || n >= kManyRows ? kRows : kSharedRows;
+  const std::size_t fitting = std::clamp(kBlockValues / std::max<std::size_t>(d, 1), kRows, kMostRows);
+  const std::size_t size = n >= kManyRows ? fitting : pool == nullptr ? kRows : kSharedRows;
   run(pool, (n + size - 1) / size, [&](std::size_t block) {
     const std::size_t first = block * size, count = std::min(n, first + size) - first;
     if (X.matrix.dense != nullptr) {
@@ -229,58 +233,65 @@ SCB_INLINE void Forest::walk_full(std::uint32_t* at, const Step* const* steps, c
   for (int i = 0; i < kCount; ++i) at[i] = now[i] - above;
 }
 
-template <bool kMissing, bool kCategories>
-void Forest::leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
-                            std::int32_t* leaf) const {
+template <bool kMissing, bool kCategories, class T>
+void Forest::leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, T* out) const {
   const std::uint32_t depth = depths_[tree];
   const Step* steps[kLanes];
   std::fill(steps, steps + kLanes, steps_.data() + first_step_[tree]);
-  const std::int32_t* leaves = leaves_.data() + first_leaf_[tree];
+  const T* table;
+  if constexpr (std::is_floating_point_v<T>) {
+    table = leaf_values_.data() + first_leaf_[tree];
+  } else {
+    table = leaves_.data() + first_leaf_[tree];
+  }
   const float* lanes[kLanes];
   std::uint32_t at[kLanes];
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (int k = 0; k < kLanes; ++k) lanes[k] = rows + (i + static_cast<std::size_t>(k)) * stride;
     walk_full<kLanes, kMissing, kCategories>(at, steps, lanes, depth);
-    for (int k = 0; k < kLanes; ++k) leaf[i + static_cast<std::size_t>(k)] = leaves[at[k]];
+    for (int k = 0; k < kLanes; ++k) out[i + static_cast<std::size_t>(k)] = table[at[k]];
   }
   for (; i < count; ++i) {
     lanes[0] = rows + i * stride;
     walk_full<1, kMissing, kCategories>(at, steps, lanes, depth);
-    leaf[i] = leaves[at[0]];
+    out[i] = table[at[0]];
   }
 }
 
-template <bool kCategories>
-void Forest::leaves_of_any(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
-                           std::int32_t* leaf) const {
+template <bool kCategories, class T>
+void Forest::leaves_of_any(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, T* out) const {
   const std::uint32_t depth = depths_[tree];
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const float* lanes[kLanes];
+  const float* lanes[kLanes];
+  std::int32_t at[kLanes];
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    const int some = static_cast<int>(std::min<std::size_t>(kLanes, count - i));
     for (int k = 0; k < kLanes; ++k) {
-      lanes[k] = rows + (i + static_cast<std::size_t>(k)) * stride;
-      leaf[i + static_cast<std::size_t>(k)] = roots_[tree];
+      lanes[k] = rows + (i + static_cast<std::size_t>(std::min(k, some - 1))) * stride;
+      at[k] = roots_[tree];
     }
-    walk<kLanes, kCategories>(leaf + i, lanes, depth);
-  }
-  for (; i < count; ++i) {
-    const float* row = rows + i * stride;
-    leaf[i] = roots_[tree];
-    walk<1, kCategories>(leaf + i, &row, depth);
+    walk<kLanes, kCategories>(at, lanes, depth);
+    for (int k = 0; k < some; ++k) {
+      if constexpr (std::is_floating_point_v<T>) {
+        out[i + static_cast<std::size_t>(k)] = nodes_[static_cast<std::size_t>(at[k])].value;
+      } else {
+        out[i + static_cast<std::size_t>(k)] = at[k];
+      }
+    }
   }
 }
 
+template <class T>
 void Forest::leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, bool missing,
-                       std::int32_t* leaf) const {
+                       T* out) const {
   if (first_step_[tree] < 0) {
-    has_categories_[tree] ? leaves_of_any<true>(rows, stride, count, tree, leaf)
-                          : leaves_of_any<false>(rows, stride, count, tree, leaf);
+    has_categories_[tree] ? leaves_of_any<true>(rows, stride, count, tree, out)
+                          : leaves_of_any<false>(rows, stride, count, tree, out);
   } else if (has_categories_[tree]) {
-    leaves_of_full<true, true>(rows, stride, count, tree, leaf);
+    leaves_of_full<true, true>(rows, stride, count, tree, out);
   } else {
-    missing ? leaves_of_full<true, false>(rows, stride, count, tree, leaf)
-            : leaves_of_full<false, false>(rows, stride, count, tree, leaf);
+    missing ? leaves_of_full<true, false>(rows, stride, count, tree, out)
+            : leaves_of_full<false, false>(rows, stride, count, tree, out);
   }
 }
 
@@ -311,13 +322,12 @@ void Forest::scores(const Samples& X, Pool* pool, double* out) const {
       }
       return;
     }
-    std::int32_t leaf[kRows];
+    float value[kMostRows];
     const bool missing = any_missing(rows, count * n_features);
     for (std::size_t t = 0; t < T; ++t) {
-      leaves_of(rows, n_features, count, t, missing, leaf);
+      leaves_of(rows, n_features, count, t, missing, value);
       double* to = out + outputs_[t] * n + first;
-      for (std::size_t i = 0; i < count; ++i)
-        to[i] += static_cast<double>(nodes_[static_cast<std::size_t>(leaf[i])].value);
+      for (std::size_t i = 0; i < count; ++i) to[i] += static_cast<double>(value[i]);
     }
   });
 }
@@ -325,19 +335,16 @@ void Forest::scores(const Samples& X, Pool* pool, double* out) const {
 void Forest::values(const Samples& X, Pool* pool, float* out) const {
   const std::size_t n = X.matrix.n;
   for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
-    std::int32_t leaf[kRows];
     const bool missing = any_missing(rows, count * n_features);
-    for (std::size_t t = 0; t < roots_.size(); ++t) {
-      leaves_of(rows, n_features, count, t, missing, leaf);
-      for (std::size_t i = 0; i < count; ++i) out[t * n + first + i] = nodes_[static_cast<std::size_t>(leaf[i])].value;
-    }
+    for (std::size_t t = 0; t < roots_.size(); ++t)
+      leaves_of(rows, n_features, count, t, missing, out + t * n + first);
   });
 }
 
 void Forest::nodes(const Samples& X, Pool* pool, std::int32_t* out) const {
   const std::size_t T = roots_.size();
   for_blocks(X, pool, [&](std::size_t first, std::size_t count, const float* rows) {
-    std::int32_t leaf[kRows];
+    std::int32_t leaf[kMostRows];
     const bool missing = any_missing(rows, count * n_features);
     for (std::size_t t = 0; t < T; ++t) {
       leaves_of(rows, n_features, count, t, missing, leaf);

@@ -65,14 +65,14 @@ class Forest {
   void walk(std::int32_t* at, const float* const* rows, std::uint32_t depth) const;
   template <int kLanes, bool kMissing, bool kCategories>
   void walk_full(std::uint32_t* at, const Step* const* steps, const float* const* rows, std::uint32_t depth) const;
-  template <bool kMissing, bool kCategories>
-  void leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
-                      std::int32_t* leaf) const;
-  template <bool kCategories>
-  void leaves_of_any(const float* rows, std::size_t stride, std::size_t count, std::size_t tree,
-                     std::int32_t* leaf) const;
+  // The node of the leaf of each sample if T is an integer, the value of the leaf if it is float.
+  template <bool kMissing, bool kCategories, class T>
+  void leaves_of_full(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, T* out) const;
+  template <bool kCategories, class T>
+  void leaves_of_any(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, T* out) const;
+  template <class T>
   void leaves_of(const float* rows, std::size_t stride, std::size_t count, std::size_t tree, bool missing,
-                 std::int32_t* leaf) const;
+                 T* out) const;
   void leaves_of_one(const float* row, std::int32_t* leaf) const;
   void fill(std::size_t place, std::uint32_t depth, std::int32_t at, Step* steps, std::int32_t* leaves) const;
   bool is_leaf(std::int32_t at) const { return nodes_[static_cast<std::size_t>(at)].left == at - 1; }
@@ -88,7 +88,8 @@ class Forest {
   std::vector<std::uint32_t> set_start_, set_size_;  // of the categories of a node, in words
   std::vector<std::uint32_t> sets_;
   std::vector<Step> steps_;            // of the full trees
-  std::vector<std::int32_t> leaves_;   // and the nodes of their leaves
+  std::vector<std::int32_t> leaves_;   // the nodes of their leaves,
+  std::vector<float> leaf_values_;     // and the values of these
   std::vector<char> has_categories_;   // whether a tree has splits by category
   std::vector<std::int64_t> first_step_, first_leaf_;  // of each tree; -1 if it is not full
   std::uint32_t deepest_ = 0;
