@@ -1,3 +1,3 @@
 """The version, in this one place: the build reads it here."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
