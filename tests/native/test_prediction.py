@@ -59,6 +59,16 @@ def test_scores_equal_xgboost(fitted):
         np.testing.assert_allclose(predictor.scores(data), margin, rtol=2e-6, atol=2e-6, err_msg=form)
 
 
+def test_predictions_of_many_samples_equal_those_of_few(fitted):
+    """Blocks of samples are larger then; with threads, only of even more samples."""
+    X, *_, predictor = fitted
+    for copies, pool in ((12, None), (12, Pool(2)), (190, Pool(2))):
+        many = np.tile(X, (copies, 1))[:-3]
+        for predict in (predictor.scores, predictor.tree_values):
+            np.testing.assert_array_equal(predict(many, pool), np.tile(predict(X), copies)[:, :-3])
+        np.testing.assert_array_equal(predictor.nodes(many, pool), np.tile(predictor.nodes(X), (copies, 1))[:-3])
+
+
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 63, 64, 65])
 def test_scores_of_a_subset_equal_those_of_all_samples(fitted, count):
     X, *_, predictor = fitted

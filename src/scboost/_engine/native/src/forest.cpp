@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint32_t kDefaultLeft = 1u << 31, kCategorical = 1u << 30, kFeature = kCategorical - 1;
 // Samples of a block, which stay in cache while all trees look at them. Every block reads all trees from memory, so that
 // blocks of many samples are large as long as they fit; threads share few samples in smaller blocks.
-constexpr std::size_t kRows = 256, kSharedRows = 64, kManyRows = 8192, kMostRows = 1024, kBlockValues = 1 << 16;
+constexpr std::size_t kRows = 256, kSharedRows = 64, kManyRows = 8192;
+constexpr std::size_t kMostRows = 1024, kBlockValues = 1 << 16, kRowsForThreads = 1 << 17;
 constexpr int kLanes = 8;          // paths that are followed at the same time
 constexpr std::uint32_t kFull = 8, kFullIfDense = 10;  // depth up to which trees are stored as full ones
 constexpr std::size_t kDense = 8;  // those of the larger depth if one in so many places has a leaf of its own
@@ -126,8 +127,10 @@ Forest::Forest(const std::vector<TreeView>& trees, std::size_t d, std::size_t k)
 template <class Visit>
 void Forest::for_blocks(const Samples& X, Pool* pool, const Visit& visit) const {
   const std::size_t n = X.matrix.n, d = X.matrix.d;
-  const std::size_t fitting = std::clamp(kBlockValues / std::max<std::size_t>(d, 1), kRows, kMostRows);
-  const std::size_t size = n >= kManyRows ? fitting : pool == nullptr ? kRows : kSharedRows;
+  const bool alone = pool == nullptr;
+  std::size_t size = alone || n >= kManyRows ? kRows : kSharedRows;
+  if (n >= (alone ? kManyRows : kRowsForThreads))
+    size = std::clamp(kBlockValues / std::max<std::size_t>(d, 1), kRows, kMostRows);
   run(pool, (n + size - 1) / size, [&](std::size_t block) {
     const std::size_t first = block * size, count = std::min(n, first + size) - first;
     if (X.matrix.dense != nullptr) {
