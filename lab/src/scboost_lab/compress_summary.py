@@ -174,19 +174,25 @@ def _regression(students: Results, peers: Results) -> list[Row]:
     for setting, asked in (("20 trees", ""), ("50 trees", "+3%")):
         shown = []
         for text, sets in _halves(REGRESSION):
-            ratios = []
+            rises = []
             for dataset in sets:
                 own = students.mean("RMSE", dataset=dataset, setting=setting)
                 if not np.isnan(own):
-                    ratios.append(own / students.mean("teacher_RMSE", dataset=dataset, setting=setting))
-            if ratios:
-                shown.append(f"{', '.join(f'{ratio - 1:+.1%}' for ratio in ratios)} ({text})")
+                    rise = own / students.mean("teacher_RMSE", dataset=dataset, setting=setting) - 1
+                    rises.append(f"{_short(dataset)} {rise:+.1%}")
+            if rises:
+                shown.append(f"{', '.join(rises)} ({text})")
         if shown:
             rows.append((f"regression, {setting}, RMSE over the teacher's", asked, "; ".join(shown)))
     if not rows:
         return []
     hits = _wins(students, REGRESSION, "50 trees", "RMSE", lambda d, f: best(peers, "XGBoost 100", d, "RMSE", f))
     return [*rows, ("regression, 50 trees, RMSE lower than XGBoost's 100", "100%", _share(hits))]
+
+
+def _short(dataset: str) -> str:
+    """Return the name of a data set without what tells its task."""
+    return dataset.removesuffix("_reg").removesuffix("_26class")
 
 
 def _redundancy_at_best(peers: Results, prefix: str, dataset: str) -> float:
@@ -201,7 +207,7 @@ def _multiclass(students: Results) -> list[Row]:
     for setting in ("20 trees", "50 trees"):
         rises = _rise(students, MULTICLASS, setting=setting)
         if rises:
-            text = ", ".join(f"{rise:+.4f}" for rise in rises)
+            text = ", ".join(f"{_short(name)} {rise:+.4f}" for name, rise in zip(MULTICLASS, rises, strict=True))
             rows.append((f"multiclass, {setting} per class, rise of log-loss over the teacher", "", text))
     return rows
 
