@@ -216,6 +216,22 @@ def test_every_tree_lowers_the_divergence_on_the_fitted_samples(link, rng):
     assert np.all(np.diff(losses) < 0)
 
 
+def test_students_of_values_grow_with_a_larger_ridge_and_those_of_classes_are_not_backfitted(rng):
+    X, none = rng.uniform(-1, 1, (800, 5)).astype(np.float32), np.zeros(5, bool)
+    target = (np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2])[None].astype(np.float64)
+    fitting, validation = (Problem(X[part], target[:, part]) for part in (slice(400), slice(400, None)))
+    ridges = {}
+    for link in ("logit", "identity"):
+        family = FAMILIES[link]()
+        settings = Settings.of(fitting, family, 10, 8)
+        student, fit = grow(fitting, none, family, settings, validation=validation)
+        greedy, _ = grow(fitting, none, family, settings)
+        assert np.array_equal(student.history[-1], greedy.history[-1]) == (link == "logit")
+        assert student.n_rounds == 10
+        ridges[link] = fit.ridge
+    assert ridges["identity"] > ridges["logit"]
+
+
 # --- backfitting -----------------------------------------------------------------------------------------------------
 
 

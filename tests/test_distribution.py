@@ -112,7 +112,7 @@ def test_the_wheel_needs_neither_a_compiler_nor_xgboost(built, tmp_path):
     shown = run([python, "-W", "error", str(ROOT / "tools" / "installed_wheel.py")], cwd=tmp_path, env=alone)
     assert "XGBoost: absent" in shown
     size = float(re.search(r"in all (\S+) MB", shown)[1])
-    assert size < 3.0 + 2.5 * ("narwhals" in shown), shown  # scikit-learn brings narwhals along from 1.9 on
+    assert size < 3 + 2.5 * ("narwhals" in shown), shown  # scikit-learn brings narwhals along from 1.9 on
 
 
 SMALL_FIT = """

@@ -32,12 +32,12 @@ def compressed(fitted, **params):
 
 
 def test_settings_are_restored():
-    owners = (backfitting, "_PASSES"), (grower, "_BINS"), (grower, "_RIDGE_OF_CLASSES"), (grower, "_RIDGE_OF_VALUES")
+    owners = (backfitting, "_PASSES"), (grower, "_BINS"), (grower, "_RIDGE")
     owned = [*owners, (Problem, "weight"), (compression, "Search"), (compression, "select_ridge")]
     before = [getattr(*owner) for owner in owned]
     params = {"passes": 0, "bins": 64, "ridge": 7.0, "real_weight": 2.0, "label_share": 0.5}
     with changed(params, dict):
-        assert [getattr(*owner) for owner in owners] == [0, 64, 7.0, 7.0]
+        assert [getattr(*owner) for owner in owners] == [0, 64, {True: 7.0, False: 7.0}]
         assert Problem.weight is not before[-3]
         assert compression.Search is not before[-2]
     assert [getattr(*owner) for owner in owned] == before

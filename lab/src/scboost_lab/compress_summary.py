@@ -174,12 +174,7 @@ def _regression(students: Results, peers: Results) -> list[Row]:
     for setting, asked in (("20 trees", ""), ("50 trees", "+3%")):
         shown = []
         for text, sets in _halves(REGRESSION):
-            rises = []
-            for dataset in sets:
-                own = students.mean("RMSE", dataset=dataset, setting=setting)
-                if not np.isnan(own):
-                    rise = own / students.mean("teacher_RMSE", dataset=dataset, setting=setting) - 1
-                    rises.append(f"{_short(dataset)} {rise:+.1%}")
+            rises = [f"{_short(name)} {r - 1:+.1%}" for name, r in _ratios(students, sets, setting, "RMSE").items()]
             if rises:
                 shown.append(f"{', '.join(rises)} ({text})")
         if shown:
@@ -190,9 +185,29 @@ def _regression(students: Results, peers: Results) -> list[Row]:
     return [*rows, ("regression, 50 trees, RMSE lower than XGBoost's 100", "100%", _share(hits))]
 
 
+def _multiclass(students: Results) -> list[Row]:
+    rows: list[Row] = []
+    for setting in ("20 trees", "50 trees"):
+        rises = {name: rise for name in MULTICLASS for rise in _rise(students, [name], setting=setting)}
+        if rises:
+            text = ", ".join(f"{_short(name)} {rise:+.4f}" for name, rise in rises.items())
+            rows.append((f"multiclass, {setting} per class, rise of log-loss over the teacher", "", text))
+    return rows
+
+
 def _short(dataset: str) -> str:
     """Return the name of a data set without what tells its task."""
     return dataset.removesuffix("_reg").removesuffix("_26class")
+
+
+def _ratios(students: Results, sets: Sequence[str], setting: str, column: str) -> dict[str, float]:
+    """Return what students have in a column as a multiple of what their teachers have, by data set."""
+    found = {}
+    for dataset in sets:
+        own = students.mean(column, dataset=dataset, setting=setting)
+        if not np.isnan(own):
+            found[dataset] = own / students.mean(f"teacher_{column}", dataset=dataset, setting=setting)
+    return found
 
 
 def _redundancy_at_best(peers: Results, prefix: str, dataset: str) -> float:
@@ -200,16 +215,6 @@ def _redundancy_at_best(peers: Results, prefix: str, dataset: str) -> float:
     rows = [row for row in peers.select(dataset=dataset, fold=0) if row["method"].startswith(f"{prefix},")]
     rows = [row for row in rows if row["redundancy"]]
     return float(min(rows, key=lambda row: float(row["log_loss"]))["redundancy"]) if rows else float("nan")
-
-
-def _multiclass(students: Results) -> list[Row]:
-    rows: list[Row] = []
-    for setting in ("20 trees", "50 trees"):
-        rises = _rise(students, MULTICLASS, setting=setting)
-        if rises:
-            text = ", ".join(f"{_short(name)} {rise:+.4f}" for name, rise in zip(MULTICLASS, rises, strict=True))
-            rows.append((f"multiclass, {setting} per class, rise of log-loss over the teacher", "", text))
-    return rows
 
 
 def _cost(students: Results, peers: Results) -> list[Row]:
@@ -222,23 +227,19 @@ def _cost(students: Results, peers: Results) -> list[Row]:
             if not np.isnan(own) and not np.isnan(other):
                 hits.append(own < other)
         rows.append((f"{setting}, redundancy lower than XGBoost's (at its best learning rate)", "90%", _share(hits)))
-        rows += _ratio(students, ALL, setting, "bytes", f"{setting}, bytes at most 1/10", 0.1)
+        ratios = _ratios(students, ALL, setting, "bytes")
+        rows += _at_most([*ratios.values()], 0.1, f"{setting}, bytes at most 1/10")
         for text, sets in (("", ALL), ("regression, ", REGRESSION), ("multiclass, ", MULTICLASS)):
-            rows += _ratio(students, sets, setting, "seconds", f"{text}{setting}, CPU at most the fit's", 1.0)
+            ratios = _ratios(students, sets, setting, "seconds")
+            rows += _at_most([*ratios.values()], 1.0, f"{text}{setting}, CPU at most the fit's")
     return rows
 
 
-def _ratio(students: Results, sets: Sequence[str], setting: str, column: str, text: str, most: float) -> list[Row]:
-    """Return on how many sets a student needs at most this multiple of what its teacher does."""
-    ratios = []
-    for dataset in sets:
-        where = {"dataset": dataset, "setting": setting}
-        if students.select(**where):
-            ratios.append(students.mean(column, **where) / students.mean(f"teacher_{column}", **where))
+def _at_most(ratios: Sequence[float], most: float, text: str) -> list[Row]:
+    """Return a row with the share of data sets on which a ratio is at most this."""
     if not ratios:
         return []
-    share = _share(list(np.array(ratios) <= most))
-    return [(text, "100%", f"{share}, median {np.median(ratios):.2f}")]
+    return [(text, "100%", f"{_share([ratio <= most for ratio in ratios])}, median {np.median(ratios):.2f}")]
 
 
 def _coverage(coverage: Results) -> list[Row]:

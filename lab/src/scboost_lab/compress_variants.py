@@ -68,11 +68,11 @@ def changed(params: Mapping[str, Any], labels: Callable[[], ByRow]) -> Iterator[
     """
     constants: list[tuple[object, str, object]] = []
     if "ridge" in params:
-        constants += [(grower, name, params["ridge"]) for name in ("_RIDGE_OF_CLASSES", "_RIDGE_OF_VALUES")]
+        constants.append((grower, "_RIDGE", dict.fromkeys((True, False), params["ridge"])))
     if "real_weight" in params:
         constants.append((Problem, "weight", _weighted(params["real_weight"])))
     if "backfitted" in params:
-        constants.append((growth, "_BACKFITTED_ROUNDS", dict.fromkeys(("classes", "values"), params["backfitted"])))
+        constants.append((growth, "_BACKFITTED_ROUNDS", dict.fromkeys((True, False), params["backfitted"])))
     if "passes" in params:
         constants.append((backfitting, "_PASSES", params["passes"]))
     if "bins" in params:

@@ -9,7 +9,7 @@ import numpy as np
 from scboost._compress.grower import Grower
 from scboost._compress.leaves import JointFit
 from scboost._compress.student import Problem
-from scboost._compress.trees import apply_trees
+from scboost._compress.trees import apply_trees, n_leaves
 from scboost._compress.types import Float64
 from scboost._model.document import Tree
 
@@ -65,7 +65,7 @@ def grow_again(
         fit = fit.without_values(places)
         for i, (tree, leaf) in zip(places, grower.grow(*fit.gradient_hessian()), strict=True):
             trees[i] = tree
-            fit.replace_tree(i, leaf, int(np.count_nonzero(tree["left_children"] == -1)))
+            fit.replace_tree(i, leaf, n_leaves(tree))
         fit.fit_trees(places)
     return trees, fit
 

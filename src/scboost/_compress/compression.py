@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scboost._compress.data import Given, ask_teacher, split_samples
+from scboost._compress.data import FEW_TREES, Given, ask_teacher, split_samples
 from scboost._compress.families import Family
 from scboost._compress.fitted import file_size, fitted_model
 from scboost._compress.grower import Settings
@@ -26,7 +26,7 @@ _RIDGES = (1.0, 3.0, 10.0)
 _FEWEST_SAMPLES = 20
 _TREE_BYTES, _NODE_BYTES = 360, 29  # of the file of a compressed model, for trees without categories
 _ENOUGH_LEAVES, _ENOUGH_TREES = 16, 10
-_LEAVES, _FEW_TREES, _MORE_LEAVES = 64, 20, 96
+_LEAVES, _MORE_LEAVES = 64, 96  # of up to FEW_TREES, of more
 _TEACHER_SHARE, _LEAST_BYTES = 10, 10_000
 
 
@@ -149,7 +149,7 @@ def _max_leaves(options: Options) -> int:
         if isinstance(asked, str):
             raise ValueError(f"max_leaves={asked!r} must be 'auto' or an integer of at least 2.")
         return asked
-    return _MORE_LEAVES if isinstance(n_trees, Integral) and n_trees > _FEW_TREES else _LEAVES
+    return _MORE_LEAVES if isinstance(n_trees, Integral) and n_trees > FEW_TREES else _LEAVES
 
 
 def _max_bytes(asked: int | str | None, fitted: FittedModel | None) -> int | None:

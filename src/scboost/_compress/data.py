@@ -17,7 +17,7 @@ from scboost._compress.types import Float32, Float64, Indices, Mask
 _MOST_REAL = 50_000
 # Synthetic samples: for each real one, and at least. Models of many trees have fewer, because they take longer, and
 # regression has more: every sample has the same weight in the squared error.
-_FEW_TREES = 20
+FEW_TREES = 20
 _OF_FEW_TREES, _OF_MANY_TREES, _OF_VALUES, _MOST_SYNTHETIC = (8, 10_000), (6, 8_000), (14, 20_000), 100_000
 _VALIDATION_SHARE = 0.05
 _MOST_CERTIFYING = 5_000
@@ -161,7 +161,7 @@ def ask_teacher(
 
 def automatic_number(n: int, teacher: Teacher, max_trees: int) -> int:
     """Return the number of synthetic samples for n real ones."""
-    of_classes = _OF_FEW_TREES if max_trees <= _FEW_TREES else _OF_MANY_TREES
+    of_classes = _OF_FEW_TREES if max_trees <= FEW_TREES else _OF_MANY_TREES
     share, fewest = of_classes if teacher.family.of_classes else _OF_VALUES
     return min(max(share * n, fewest), _MOST_SYNTHETIC)
 

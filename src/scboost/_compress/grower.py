@@ -10,20 +10,21 @@ import numpy as np
 from scboost._compress.families import Family
 from scboost._compress.products import leaf_index
 from scboost._compress.student import Problem
-from scboost._compress.trees import with_features
+from scboost._compress.trees import n_leaves, with_features
 from scboost._compress.types import Float64, LeafIndex, Mask
 from scboost._engine.factory import EngineFactory, EngineSpec
 from scboost._engine.interface import Totals, TreeOptions
 from scboost._engine.native import is_available
-from scboost._model.document import Tree, leaves
+from scboost._model.document import Tree
 from scboost._runtime.context import Context
 
 _BINS = 256
-# Smallest sum of Hessians in a leaf: a share of that of all samples, within limits (the upper one of classes, others).
-_LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, (16.0, 64.0)
-# Ridge penalty of the joint fits during growth, for classifiers and for all other students. With the larger one, a tree
-# fits only part of the residual and leaves the rest to later trees; single sweeps, of classifiers, are inexact anyway.
-_RIDGE_OF_CLASSES, _RIDGE_OF_VALUES = 3.0, 30.0
+# Smallest sum of Hessians in a leaf: a share of that of all samples, within limits. Here and below, one value is for
+# classifiers (True) and one for all other students (False).
+_LEAF_SHARE, _LEAST_HESSIAN, _MOST_HESSIAN = 1 / 200, 4.0, {True: 16.0, False: 64.0}
+# Ridge penalty of the joint fits during growth. With the larger one, a tree fits only part of the residual and leaves
+# the rest to later trees; the single sweeps of classifiers are inexact anyway.
+_RIDGE = {True: 3.0, False: 30.0}
 _TREE_RIDGE = 0.1  # of a tree's own leaf values while it is grown, where only the order of split gains matters
 
 
@@ -45,16 +46,15 @@ class Settings:
 
     n_rounds: int
     max_leaves: int
-    ridge: float = _RIDGE_OF_CLASSES
+    ridge: float = _RIDGE[True]
     min_child_weight: float = 4.0
 
     @classmethod
     def of(cls, problem: Problem, family: Family, n_rounds: int, max_leaves: int) -> Settings:
         """Return the settings for a problem."""
         total = float(problem.weight(family) @ family.hessian(family.mean(problem.target)).mean(axis=0))
-        least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN[not family.of_classes]))
-        ridge = _RIDGE_OF_CLASSES if family.of_classes else _RIDGE_OF_VALUES
-        return cls(n_rounds, max_leaves, ridge, least)
+        least = float(np.clip(_LEAF_SHARE * total, _LEAST_HESSIAN, _MOST_HESSIAN[family.of_classes]))
+        return cls(n_rounds, max_leaves, _RIDGE[family.of_classes], least)
 
 
 class Grower(Protocol):
@@ -126,5 +126,5 @@ class EngineGrower:
             tree = learner.model
             if self._features is not None:
                 tree = with_features(tree, self._features, self._n_features)
-            grown.append((tree, leaf_index(learner.leaf, int(np.count_nonzero(leaves(tree))))))
+            grown.append((tree, leaf_index(learner.leaf, n_leaves(tree))))
         return grown

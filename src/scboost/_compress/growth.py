@@ -9,6 +9,7 @@ from scboost._compress.families import Family
 from scboost._compress.grower import EngineGrower, Grower, Settings
 from scboost._compress.leaves import JointFit, Leaves
 from scboost._compress.student import Problem, Student
+from scboost._compress.trees import n_leaves
 from scboost._compress.types import Float64, Mask
 from scboost._model.document import Tree
 
@@ -23,7 +24,7 @@ _SELECTING_SWEEPS, _LAST_SWEEPS = 2, 4
 _RESTART_SWEEPS, _ROUNDS_OF_RESTART_SWEEP = 5, 5
 # Students of at most this many rounds are backfitted. With more rounds, the factor of all leaves, which is made again,
 # costs too much; for classes, a lower divergence did not mean a lower loss.
-_BACKFITTED_ROUNDS = {"classes": 0, "values": 20}
+_BACKFITTED_ROUNDS = {True: 0, False: 20}  # of classifiers, of all other students
 _EXACT = 1e-10  # relative divergence below which there is nothing left to fit
 
 
@@ -80,18 +81,17 @@ class Growth:
             self._ended = True  # no split has a gain: the teacher is reproduced as far as these samples tell
             return
         for k, (tree, leaf) in enumerate(grown):
-            fit.add_tree(leaf, int(np.count_nonzero(tree["left_children"] == -1)), k)
+            fit.add_tree(leaf, n_leaves(tree), k)
             self._trees.append(tree)
-        joint = True
-        if fit.family.of_classes and (n_before < _ACCURATE_ROUNDS or n_before % _JOINT_ROUNDS == 0):
+        joint = n_before < _ACCURATE_ROUNDS or n_before % _JOINT_ROUNDS == 0
+        if not joint:
+            fit.fit_trees(range(len(self._trees) - len(grown), len(self._trees)))
+        elif fit.family.of_classes:
             fit.sweep()
         elif n_before < _ACCURATE_ROUNDS:
             fit.refit(_TOLERANCE, _STEPS)
-        elif n_before % _JOINT_ROUNDS == 0:
-            fit.advance()
         else:
-            fit.fit_trees(range(len(self._trees) - len(grown), len(self._trees)))
-            joint = False
+            fit.advance()
         self._history.append(fit.leaf_values)
         self._ended = joint and fit.divergence() <= _EXACT * self._first
 
@@ -138,7 +138,7 @@ def grow(
     """
     growth = Growth(problem, family, settings.ridge, EngineGrower(problem, categorical, settings, n_threads))
     growth.grow(settings.n_rounds)
-    if validation is not None and settings.n_rounds <= _BACKFITTED_ROUNDS["classes" if family.of_classes else "values"]:
+    if validation is not None and settings.n_rounds <= _BACKFITTED_ROUNDS[family.of_classes]:
         growth.backfit(validation)
     return growth.student(), growth.fit
 

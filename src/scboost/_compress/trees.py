@@ -16,6 +16,11 @@ def leaf_nodes(tree: Tree) -> Indices:
     return np.flatnonzero(leaves(tree))
 
 
+def n_leaves(tree: Tree) -> int:
+    """Return the number of leaves."""
+    return int(np.count_nonzero(leaves(tree)))
+
+
 def split_features(trees: Sequence[Tree]) -> Indices:
     """Return the features on which trees split, rising."""
     used = [tree["split_indices"][~leaves(tree)] for tree in trees]
