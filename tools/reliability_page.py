@@ -41,11 +41,14 @@ def _kill(kill: dict[str, Any]) -> str:
 
 
 def _fuzz(fuzz: dict[str, Any]) -> str:
-    refused, sound = (sum(found.get(name, 0) for found in fuzz["outcomes"].values()) for name in ("refused", "sound"))
+    refused, sound, same = (
+        sum(found.get(name, 0) for found in fuzz["outcomes"].values()) for name in ("refused", "sound", "same")
+    )
     violations = f"{fuzz['violations']} violation{'s' if fuzz['violations'] != 1 else ''}"
     return (
         f"**{fuzz['mutants']:,} mutants, {violations}**: {refused:,} rejected, {sound:,} accepted "
-        f"as other valid models; methods compared: {_counts(fuzz['comparisons'])}"
+        f"as other valid models, {same:,} with the predictions of the original; methods compared: "
+        f"{_counts(fuzz['comparisons'])}"
     )
 
 
